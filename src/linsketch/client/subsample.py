@@ -1,0 +1,65 @@
+"""Local subsampling: threshold sampling (Algorithm 1) and binomial sampling, in integers.
+
+Law (unbiased): the expected sampled count (for binomial sampling: times t) is the
+count, for every t >= 1. t is a multiple of 2**-16, so that all sides hold the same number;
+both rules are exact in integers, given uniform states (`linsketch.randomness`).
+"""
+
+import numpy as np
+
+from linsketch import hashing, kernels
+from linsketch.errors import CountError, PlanningError
+from linsketch.keys import Words
+from linsketch.sketch.base import Counts
+
+GRID = 1 << 16
+MAX_THRESHOLD = 1 << 32
+
+
+def on_grid(t: float) -> float:
+    """Round a sampling threshold to the nearest multiple of 2**-16."""
+    if not 1 <= t <= MAX_THRESHOLD:
+        raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t}.")
+    return round(t * GRID) / GRID
+
+
+def _numerator(t: float) -> int:
+    """Return t * 2**16, an integer."""
+    if on_grid(t) != t:
+        raise PlanningError(f"{t} is no multiple of 2**-16: pass it through on_grid first.")
+    return int(t * GRID)
+
+
+def _checked(counts: Counts, states: Words) -> None:
+    if counts.shape != states.shape:
+        raise CountError(f"{len(states)} states for {len(counts)} counts: one each, please.")
+    if len(counts) and not 0 <= counts.min() <= counts.max() < 1 << 47:
+        raise CountError("Counts to sample must lie in 0 .. 2**47 - 1.")
+
+
+def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
+    """Keep counts of t or more; replace a smaller h by t with probability h / t, else by 0.
+
+    Where t is no integer, its floor or ceiling is taken at random, with mean t. With T = 2**16 t,
+    a draw r uniform in 0 .. T-1 does both: r < 2**16 h keeps, and then r mod 2**16 is uniform
+    and chooses between floor and ceiling.
+
+    >>> import numpy as np
+    >>> from linsketch.randomness import system_states
+    >>> int(threshold_sample(np.ones(9000, np.int64), 3.0, system_states(9000)).sum()) // 3 > 2500
+    True
+    """
+    _checked(counts, states)
+    numerator = _numerator(t)
+    floor, fraction = divmod(numerator, GRID)
+    draw = hashing.high_product(hashing.mix(states), numerator).astype(np.int64)
+    rounded = floor + (draw % GRID < fraction)
+    return np.where(counts * GRID >= numerator, counts, np.where(draw < counts * GRID, rounded, 0))
+
+
+def binomial_sample(counts: Counts, t: float, states: Words) -> Counts:
+    """Keep each unit of each count with probability 1 / t; the server multiplies by t."""
+    _checked(counts, states)
+    kept = np.zeros_like(counts)
+    kernels.sampling.keep_units(counts, states, _numerator(t), GRID, kept)
+    return kept

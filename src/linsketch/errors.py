@@ -1,0 +1,25 @@
+"""What can go wrong, for people: what it was, what is allowed, what to do."""
+
+
+class LinsketchError(Exception):
+    """Base of every error that linsketch raises on purpose."""
+
+
+class PlanningError(LinsketchError, ValueError):
+    """A table, ring or sampling rule that cannot work was asked for."""
+
+
+class ItemError(LinsketchError, ValueError):
+    """An item lies outside the domain that the keys were planned for."""
+
+
+class CountError(LinsketchError, ValueError):
+    """A count is negative, fractional or too large for the ring."""
+
+
+class VectorError(LinsketchError, ValueError):
+    """A vector does not belong to the ring it was used with."""
+
+
+class WireError(LinsketchError, ValueError):
+    """Bytes are not what a peer with the same plan would have sent."""

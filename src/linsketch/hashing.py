@@ -1,0 +1,85 @@
+"""Seeded hash families, the same in every process and language (docs/wire.md).
+
+A key is first absorbed into a 64-bit digest; every family (positions, checks, signs, ...) then
+reads words of that digest, each with a tweak of its own. Digest seeds and tweaks come out of
+SHA-256. The functions here are the readable reference in numpy; the loops in `kernels` compute
+the same words.
+"""
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch.errors import PlanningError
+
+Words = NDArray[np.uint64]
+SHARED = 0xFFFFFFFF  # stands for "the same in every round" in a derivation
+_HALF = np.uint64(32)
+_LOW_32 = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Where hash functions come from: a public seed, and the round and repetition they are for.
+
+    Without a round they are shared by all rounds.
+    """
+
+    seed: bytes
+    round: int | None = None
+    repetition: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, bytes) or not self.seed:
+            raise PlanningError("The seed must be bytes, at least one.")
+        numbers = (0 if self.round is None else self.round, self.repetition)
+        if not all(0 <= number < SHARED for number in numbers):
+            raise PlanningError(f"Round and repetition must lie in 0 .. 2**32 - 2, not {numbers}.")
+
+    def words(self, label: str, count: int) -> tuple[int, ...]:
+        """Derive `count` 64-bit words for one purpose."""
+        round_ = SHARED if self.round is None else self.round
+        head = b"linsketch/1/" + label.encode() + b"\0"
+        head += struct.pack("<III", round_, self.repetition, len(self.seed)) + self.seed
+        stream = b"".join(
+            hashlib.sha256(head + struct.pack("<I", block)).digest()
+            for block in range(-(-count // 4))
+        )
+        return struct.unpack_from(f"<{count}Q", stream)
+
+
+def mix(z: Words) -> Words:
+    """Return the finaliser of SplitMix64 (Stafford's mix 13), a bijection of 64-bit words."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def digest(keys: Words, seed: int) -> Words:
+    """Absorb the limbs of each key (a row), in order."""
+    state = np.full(len(keys), seed, np.uint64)
+    for limb in keys.T:
+        state = mix(state ^ limb)
+    return state
+
+
+def halves(digests: Words, tweak: int) -> tuple[Words, Words]:
+    """Return the high and low 32 bits of the digests' word for a tweak."""
+    word = mix(digests ^ np.uint64(tweak))
+    return word >> _HALF, word & _LOW_32
+
+
+def scale(half: Words, size: int) -> Words:
+    """Map 32-bit numbers to 0 .. size-1, as evenly as 2**32 allows."""
+    return (half * np.uint64(size)) >> _HALF
+
+
+def high_product(a: Words, b: int) -> Words:
+    """Return the high 64 bits of a * b."""
+    a_high, a_low = a >> _HALF, a & _LOW_32
+    b_high, b_low = np.uint64(b >> 32), np.uint64(b & 0xFFFFFFFF)
+    middle = a_high * b_low + ((a_low * b_low) >> _HALF)
+    return a_high * b_high + (middle >> _HALF) + ((a_low * b_high + (middle & _LOW_32)) >> _HALF)

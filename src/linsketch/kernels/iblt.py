@@ -1,0 +1,318 @@
+"""Encode and peel: the two loops of an invertible Bloom lookup table.
+
+A table is a C-contiguous uint64 array with one row a cell: weight, check, the key's limbs and,
+in the paper's layout, value (a row may be padded). Inserting a key with weight w adds
+(w, w * check, w * limb ..., value) to one cell in each of k neighbouring segments. The compact
+layout is the one where the weight is the value; the paper's counts insertions as weight.
+docs/math.md has the laws and proofs.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int64, njit, uint64
+
+from linsketch.kernels.words import (
+    LOW_32,
+    ONE,
+    add_mod,
+    mix,
+    multiply_mod,
+    prefetch_row,
+    reduce_mod,
+    scale,
+    subtract_mod,
+)
+
+WEIGHT, CHECK, LIMBS = 0, 1, 2
+HALF = uint64(32)
+BLOCK = 32  # keys hashed before their cells are touched
+BATCH = 16  # entries of the peel list taken out, or cells scanned, before cells are tested
+INVERSES = uint64(1024)  # inverses of small weights are kept, larger ones computed each time
+
+
+class Table(NamedTuple):
+    """What the loops need to know of a table, all of it uint64."""
+
+    starts: np.uint64  # segments in which a key's first cell may lie
+    segment_cells: np.uint64
+    weight_modulus: np.uint64
+    check_modulus: np.uint64
+    check_reciprocal: np.uint64  # (2**64 - 1) // check_modulus
+    key_bits: np.uint64  # the key modulus is 2**key_bits - key_delta
+    key_delta: np.uint64
+    value_modulus: np.uint64  # of the paper's layout
+    max_weight: np.uint64
+    seed: np.uint64
+    tweak_0: np.uint64
+    tweak_1: np.uint64
+    tweak_2: np.uint64
+
+
+@njit(inline="always")
+def _offset(t: Table, digest: int, way: int) -> int:
+    """Return where in its segment a key's cell number `way` lies."""
+    word = mix(digest ^ (t.tweak_0 if way < 2 else t.tweak_1))
+    return scale(word & LOW_32 if way & 1 else word >> HALF, t.segment_cells)
+
+
+@njit(inline="always")
+def _take(cell: int, entry: int, modulus: int, negative: bool) -> int:
+    """Take an entry's field out of a cell's; that of a negative entry is added."""
+    return (
+        min(cell + entry, cell + entry - modulus)
+        if negative
+        else subtract_mod(cell, entry, modulus)
+    )
+
+
+@njit(cache=True)
+def inverse(a: int, p: int) -> int:
+    """Return 1 / a in Z_p for 0 < a < p, p prime, by Euclid; the coefficients' signs alternate."""
+    before, now = uint64(0), uint64(1)
+    rest_before, rest = p, a
+    negative = False
+    while rest > ONE:
+        quotient = rest_before // rest
+        rest_before, rest = rest, rest_before - quotient * rest
+        before, now = now, before + quotient * now
+        negative = not negative
+    return p - now if negative else now
+
+
+@cache
+def encoder(k: int, limbs: int, valued: bool) -> Callable[..., None]:
+    """Return the loop that inserts keys.
+
+    k, limbs and layout are constants of the compiled loop: unrolled, it is twice as fast.
+    """
+    fields = LIMBS + limbs + valued
+
+    @njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
+    def encode(table: Any, keys: Any, weights: Any, values: Any, t: Table) -> None:
+        p = (ONE << t.key_bits) - t.key_delta
+        cells = np.empty((BLOCK, k), np.uint64)
+        added = np.empty((BLOCK, fields), np.uint64)
+        for first in range(0, len(keys), BLOCK):
+            block = uint64(min(BLOCK, len(keys) - first))
+            # Arithmetic without wide products, which the compiler turns into SIMD.
+            for i in range(block):
+                digest = t.seed
+                for limb in range(limbs):
+                    digest = mix(digest ^ keys[uint64(first) + i, limb])
+                word = mix(digest ^ t.tweak_2)
+                cell = scale(word >> HALF, t.starts) * t.segment_cells
+                for way in range(k):
+                    cells[i, way] = cell + _offset(t, digest, way)
+                    cell += t.segment_cells
+                weight = weights[uint64(first) + i]
+                added[i, WEIGHT] = weight
+                added[i, CHECK] = weight * scale(word & LOW_32, t.check_modulus)
+                if valued:
+                    added[i, fields - 1] = values[uint64(first) + i]
+            for i in range(block):
+                for way in range(k):
+                    prefetch_row(table, int64(cells[i, way]))
+                added[i, CHECK] = reduce_mod(added[i, CHECK], t.check_modulus, t.check_reciprocal)
+                for limb in range(limbs):
+                    added[i, LIMBS + limb] = multiply_mod(
+                        added[i, WEIGHT], keys[uint64(first) + i, limb], t.key_bits, t.key_delta
+                    )
+            for i in range(block):
+                for way in range(k):
+                    cell = cells[i, way]
+                    table[cell, WEIGHT] = add_mod(
+                        table[cell, WEIGHT], added[i, WEIGHT], t.weight_modulus
+                    )
+                    table[cell, CHECK] = add_mod(
+                        table[cell, CHECK], added[i, CHECK], t.check_modulus
+                    )
+                    for field in range(LIMBS, LIMBS + limbs):
+                        table[cell, field] = add_mod(table[cell, field], added[i, field], p)
+                    if valued:
+                        table[cell, fields - 1] = add_mod(
+                            table[cell, fields - 1], added[i, fields - 1], t.value_modulus
+                        )
+
+    return encode  # type: ignore[no-any-return]
+
+
+@cache
+def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bool]]:
+    """Return the loop that lists a table's entries and takes them out of it.
+
+    The arrays keys, weights, values and ways are the peel list: entries 0 .. listed-1 are out of
+    the table, head .. tail-1 wait. What holds (docs/math.md, "The peel", has the proofs):
+
+    1. An entry waits together with the cell that showed it (its way). It is taken out only if
+       that cell still holds this entry and nothing else, and that cell is zero from then on.
+    2. A cell is tested when it is scanned and when a removal has changed it, so every cell that
+       comes to hold one key is seen: only the removal of that key can change it again.
+    3. A test can err, rarely. A key is listed twice only after some cell that was zero has
+       become non-zero again: `reappeared` tells the caller to add up entries of equal keys.
+    4. Each test adds at most one entry, each listed entry causes at most 2 * (k - 1) tests, and
+       the list has room for `len(weights)`: the loop ends on any table.
+
+    Work is done in batches without branches on data, since those would be coin tosses, and with
+    the cells of a batch on their way to the cache before they are needed.
+    """
+    fields = LIMBS + limbs
+    value_field = LIMBS + limbs
+
+    @njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
+    def peel(
+        table: Any, keys: Any, weights: Any, values: Any, ways: Any, bounds: Any, t: Table
+    ) -> tuple[int, int, bool]:
+        p = (ONE << t.key_bits) - t.key_delta
+        inverses = np.ones(int64(INVERSES), np.uint64)
+        for a in range(uint64(2), min(INVERSES, t.max_weight + ONE)):
+            inverses[a] = p - multiply_mod(p // a, inverses[p % a], t.key_bits, t.key_delta)
+        cells = np.empty((BATCH, k), np.uint64)
+        starts = np.empty(BATCH, np.uint64)
+        taken = np.empty((BATCH, fields), np.uint64)
+        changed = np.empty(2 * k * BATCH, np.uint64)
+        changed_segment = np.empty(2 * k * BATCH, np.uint64)
+        changed_sign = np.empty(2 * k * BATCH, np.bool_)
+        listed = head = tail = uint64(0)
+        tests = 0
+        reappeared = False
+        # Negative weights come from subtraction, or from having taken out a key that was not
+        # there. They are looked for in a second pass, since they double the tests.
+        signed = False
+        scanned = uint64(0)
+        segment = uint64(0)
+        while True:
+            to_test = uint64(0)
+            if scanned < uint64(len(table)):
+                stop = min(scanned + uint64(BATCH), (segment + ONE) * t.segment_cells)
+                for cell in range(scanned, stop):
+                    for sign in range(1 + signed):
+                        changed[to_test] = cell
+                        changed_segment[to_test] = segment
+                        changed_sign[to_test] = sign
+                        to_test += uint64(table[cell, WEIGHT] != 0)
+                scanned = stop
+                segment += uint64(stop == (segment + ONE) * t.segment_cells)
+            elif head < tail:
+                batch = min(uint64(BATCH), tail - head)
+                for i in range(batch):
+                    digest = t.seed
+                    for limb in range(limbs):
+                        digest = mix(digest ^ keys[head + i, limb])
+                    word = mix(digest ^ t.tweak_2)
+                    starts[i] = scale(word >> HALF, t.starts)
+                    for way in range(k):
+                        cells[i, way] = (starts[i] + uint64(way)) * t.segment_cells + _offset(
+                            t, digest, way
+                        )
+                        prefetch_row(table, int64(cells[i, way]))
+                    magnitude = uint64(abs(weights[head + i]))
+                    taken[i, WEIGHT] = magnitude
+                    taken[i, CHECK] = reduce_mod(
+                        magnitude * scale(word & LOW_32, t.check_modulus),
+                        t.check_modulus,
+                        t.check_reciprocal,
+                    )
+                    for limb in range(limbs):
+                        taken[i, LIMBS + limb] = multiply_mod(
+                            magnitude, keys[head + i, limb], t.key_bits, t.key_delta
+                        )
+                for i in range(batch):
+                    negative = weights[head + i] < 0
+                    source_way = ways[head + i]
+                    source = cells[i, source_way]
+                    left = _take(
+                        table[source, WEIGHT], taken[i, WEIGHT], t.weight_modulus, negative
+                    )
+                    left |= _take(table[source, CHECK], taken[i, CHECK], t.check_modulus, negative)
+                    for field in range(LIMBS, fields):
+                        left |= _take(table[source, field], taken[i, field], p, negative)
+                    if left != 0:
+                        continue
+                    for limb in range(limbs):
+                        keys[listed, limb] = keys[head + i, limb]
+                    weights[listed] = weights[head + i]
+                    value = uint64(0)
+                    if valued:
+                        value = table[source, value_field]
+                        values[listed] = value
+                    listed += ONE
+                    for way in range(k):
+                        cell = cells[i, way]
+                        held = table[cell, WEIGHT] | table[cell, CHECK]
+                        table[cell, WEIGHT] = _take(
+                            table[cell, WEIGHT], taken[i, WEIGHT], t.weight_modulus, negative
+                        )
+                        table[cell, CHECK] = _take(
+                            table[cell, CHECK], taken[i, CHECK], t.check_modulus, negative
+                        )
+                        for field in range(LIMBS, fields):
+                            held |= table[cell, field]
+                            table[cell, field] = _take(
+                                table[cell, field], taken[i, field], p, negative
+                            )
+                        if valued:
+                            table[cell, value_field] = subtract_mod(
+                                table[cell, value_field], value, t.value_modulus
+                            )
+                        reappeared |= held == 0
+                        for sign in range(1 + signed):
+                            changed[to_test] = cell
+                            changed_segment[to_test] = starts[i] + uint64(way)
+                            changed_sign[to_test] = sign
+                            to_test += uint64(table[cell, WEIGHT] != 0)
+                head += batch
+            elif not signed:
+                signed = True
+                scanned = segment = uint64(0)
+            else:
+                break
+            if tail + to_test > uint64(len(weights)):
+                # Close the gap that entries shown twice have left, if there is one.
+                for i in range(tail - head):
+                    for limb in range(limbs):
+                        keys[listed + i, limb] = keys[head + i, limb]
+                    weights[listed + i] = weights[head + i]
+                    ways[listed + i] = ways[head + i]
+                tail -= head - listed
+                head = listed
+                if tail > uint64(len(weights) // 2):
+                    break
+            for i in range(to_test):
+                cell = changed[i]
+                negative = changed_sign[i]
+                magnitude = table[cell, WEIGHT]
+                magnitude = t.weight_modulus - magnitude if negative else magnitude
+                if magnitude < INVERSES:
+                    reciprocal = inverses[magnitude]
+                else:
+                    reciprocal = inverse(magnitude % p, p)
+                pure = magnitude - ONE < t.max_weight  # neither zero nor too large
+                digest = t.seed
+                for limb in range(limbs):
+                    key = multiply_mod(
+                        table[cell, LIMBS + limb], reciprocal, t.key_bits, t.key_delta
+                    )
+                    key = p - key if negative and key else key
+                    pure &= key < bounds[limb]
+                    digest = mix(digest ^ key)
+                    keys[tail, limb] = key
+                word = mix(digest ^ t.tweak_2)
+                expected = reduce_mod(
+                    magnitude * scale(word & LOW_32, t.check_modulus),
+                    t.check_modulus,
+                    t.check_reciprocal,
+                )
+                way = changed_segment[i] - scale(word >> HALF, t.starts)
+                home = changed_segment[i] * t.segment_cells + _offset(t, digest, way)
+                pure &= _take(table[cell, CHECK], expected, t.check_modulus, negative) == 0
+                pure &= (way < uint64(k)) & (home == cell)
+                weights[tail] = -int64(magnitude) if negative else int64(magnitude)
+                ways[tail] = way
+                tail += uint64(pure)
+            tests += int64(to_test)
+        return int64(listed), tests, reappeared
+
+    return peel  # type: ignore[no-any-return]

@@ -1,0 +1,26 @@
+"""Randomness has one door: the 64-bit states that sampling starts from, one a (user, key) row.
+
+In a simulation they are keyed functions of who and what, so that the order of rows, partitions
+and workers does not matter. A real client takes them from the operating system, never from the
+plan's public seed.
+"""
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch import hashing
+from linsketch.hashing import Seeds
+from linsketch.keys import Words
+
+
+def simulated_states(seeds: Seeds, users: NDArray[np.uint64], keys: Words) -> Words:
+    """Return states for a simulation: the same for the same seed, round, repetition, user, key."""
+    (seed,) = seeds.words("sampling", 1)
+    return hashing.digest(np.column_stack([users, keys]), seed)
+
+
+def system_states(rows: int) -> Words:
+    """Return states for a real client, out of the operating system's randomness."""
+    return np.frombuffer(os.urandom(8 * rows), np.uint64)

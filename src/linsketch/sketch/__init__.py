@@ -1,0 +1,1 @@
+"""Linear sketches: frozen descriptions, with vectors as values."""

@@ -1,0 +1,83 @@
+"""What every sketch is: a linear map from histograms to vectors of a ring.
+
+Law (linearity): encode(h1) + encode(h2) == encode(h1 + h2), entry by entry. The paper's IBLT
+layout counts insertions and keeps the law for multisets of insertions.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch.errors import CountError, PlanningError, VectorError
+from linsketch.keys import KeySpace, Words
+from linsketch.rings import Ring, RingVector
+
+Counts = NDArray[np.int64]
+
+
+class Sketch(ABC):
+    """A frozen description of a sketch; vectors are values of their own."""
+
+    keys: KeySpace[Any]
+    max_count: int
+
+    @property
+    @abstractmethod
+    def ring(self) -> Ring:
+        """The ring of this sketch's vectors; it knows their size on the wire."""
+
+    @abstractmethod
+    def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
+        """Encode counts of keys, as arrays; a key may come more than once."""
+
+    def encode(self, histogram: Mapping[Any, int]) -> RingVector:
+        """Encode a histogram, {item: count}."""
+        keys = self.keys.encode(histogram.keys()).keys
+        return self.encode_keys(keys, integer_counts(histogram.values()))
+
+    def _checked(self, keys: Words, counts: Counts) -> None:
+        """Refuse what is no set of keys with counts, or could wrap the modulus."""
+        if keys.shape != (len(counts), self.keys.limbs) or keys.dtype != np.uint64:
+            raise CountError(
+                f"Keys must be uint64 of shape ({len(counts)}, {self.keys.limbs}), a row a count; "
+                f"these are {keys.dtype} of shape {keys.shape}."
+            )
+        if not len(counts):
+            return
+        if counts.min() < 0:
+            raise CountError(
+                f"The count {counts.min()} is negative. Encode it as it is and subtract vectors."
+            )
+        wraps = int(counts.max()) * len(counts) >= 1 << 63
+        total = int(counts.sum(dtype=object if wraps else np.int64))
+        if total > self.max_count:
+            raise CountError(
+                f"The counts add up to {total:,}, more than the {self.max_count:,} this sketch is "
+                "planned for. Plan it with a larger max_count."
+            )
+
+    def _own(self, vector: RingVector) -> None:
+        if vector.ring != self.ring:
+            raise VectorError(
+                "The vector belongs to another sketch: not the same sizes and moduli."
+            )
+
+
+def integer_counts(counts: Iterable[int]) -> Counts:
+    """Turn counts into an array, refusing fractions and what does not fit into 63 bits."""
+    values = list(counts)
+    for value in values:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise CountError(f"The count {value!r} is not a whole number.")
+        if abs(value) >= 1 << 63:
+            raise CountError(f"The count {value} does not fit into 63 bits.")
+    return np.array(values, np.int64)
+
+
+def check_max_count(max_count: int, largest: int) -> None:
+    """Refuse a largest total that the ring's arithmetic cannot hold."""
+    if not 1 <= max_count <= largest:
+        raise PlanningError(f"max_count must lie in 1 .. {largest:,}, not {max_count:,}.")

@@ -1,0 +1,78 @@
+"""How many keys went into a table that did not decode (section "Additional details on IBLT").
+
+Peeling stops at the 2-core of the table's hypergraph, whose size grows with the number of keys.
+`docs/math.md` derives the equations for k ways and any number of segments; with one start
+segment (the standard table) they are those of the paper.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch.sketch.sizing import Size
+
+Floats = NDArray[np.float64]
+_SATURATED = 3.0  # with no free cell left, no more than this were expected (95%)
+
+
+@dataclass(frozen=True)
+class Cardinality:
+    """An estimated number of keys; `at_least` when the table can only tell a lower bound."""
+
+    keys: float
+    stderr: float
+    at_least: bool = False
+
+
+def core_rates(size: Size, keys: float) -> Floats:
+    """Return each segment's rate x: a cell there keeps Poisson(x) keys when peeling has stopped.
+
+    The greatest solution of x_i = density * sum over keys' starts s of the product over the other
+    ways j of (1 - exp(-x_j)), reached from above.
+    """
+    k = size.k
+    density = keys / (size.starts * size.segment_cells)
+    rates = np.full(size.segments, density * k)
+    windows = np.lib.stride_tricks.sliding_window_view
+    for _ in range(100_000):
+        held = -np.expm1(-rates)
+        product = windows(held, k).prod(axis=1)
+        padded = np.concatenate([np.zeros(k - 1), product, np.zeros(k - 1)])
+        updated = density * windows(padded, k).sum(axis=1) / np.maximum(held, 1e-300)
+        change = float(np.abs(updated - rates).max())
+        rates = updated
+        if change < 1e-9 * density or rates.max() < 1e-6:
+            break
+    return rates
+
+
+def free_cells(size: Size, keys: float) -> float:
+    """Return how many cells are expected to be empty after peeling."""
+    rates = core_rates(size, keys)
+    return float(size.segment_cells * (np.exp(-rates) * (1 + rates)).sum())
+
+
+def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
+    """Estimate the keys of a table that has `left` non-empty cells after `listed` keys came out.
+
+    Each key has a count of one or more, so the table's mass (its total count) bounds the answer.
+    """
+    cells = size.cells
+    target = max(float(cells - left), _SATURATED)
+    low, high = 0.5 * cells, 64.0 * cells  # any threshold load lies above half a key a cell
+    while high / low > 1.0002:
+        middle = math.sqrt(low * high)
+        if free_cells(size, middle) > target:
+            low = middle
+        else:
+            high = middle
+    expected = free_cells(size, high)
+    if left < 0.5 * (cells - expected):
+        # Far less is left than the smallest core: a few knotted keys, two in each cell.
+        return Cardinality(listed + math.ceil(2 * left / size.k), 0.0)
+    if mass < high:
+        return Cardinality(float(max(mass, listed)), 0.0)
+    slope = (expected - free_cells(size, 1.01 * high)) / (0.01 * high)
+    return Cardinality(high, math.sqrt(target) / slope, at_least=cells - left < _SATURATED)

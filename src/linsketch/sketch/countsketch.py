@@ -1,0 +1,138 @@
+"""Counters at hashed places: the count sketch (count-median) and the count-min sketch."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch import hashing
+from linsketch.errors import PlanningError
+from linsketch.hashing import Seeds
+from linsketch.keys import KeySpace, Words
+from linsketch.rings import Ring, RingVector, Segment
+from linsketch.sketch.base import Counts, Sketch, check_max_count
+
+Estimates = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CounterSketch(Sketch):
+    """`rows` rows of `width` counters; each row counts an item at one place of its own.
+
+    Take `locations` with a round for hashes that are fresh in each round, without for hashes
+    that all rounds share.
+    """
+
+    keys: KeySpace[Any]
+    rows: int
+    width: int
+    max_count: int
+    locations: Seeds
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or not 1 <= self.width < 1 << 32:
+            raise PlanningError(
+                f"A sketch needs a row and a column or more, not {self.rows} x {self.width}."
+            )
+        check_max_count(self.max_count, 2**61 - 1)
+
+    @property
+    @abstractmethod
+    def _modulus(self) -> int:
+        """The smallest power of two that tells all values of a counter apart."""
+
+    @cached_property
+    def ring(self) -> Ring:
+        """One segment of all counters, row after row."""
+        return Ring((Segment(self.rows * self.width, self._modulus),))
+
+    def _places(self, keys: Words) -> Words:
+        """Return the index of each key's counter in each row (a row of the result)."""
+        seed, *tweaks = self.locations.words("locations", 1 + self.rows)
+        digests = hashing.digest(keys, seed)
+        return np.stack(
+            [
+                hashing.scale(hashing.halves(digests, tweak)[0], self.width)
+                + np.uint64(row * self.width)
+                for row, tweak in enumerate(tweaks)
+            ]
+        )
+
+    def _signs(self, keys: Words) -> Counts:
+        """Return +1 or -1 for each key in each row."""
+        return np.ones((self.rows, len(keys)), np.int64)
+
+    def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
+        """Encode counts of keys; a key may come more than once."""
+        self._checked(keys, counts)
+        counters = np.zeros(self.rows * self.width, np.int64)
+        for places, signs in zip(self._places(keys), self._signs(keys), strict=True):
+            np.add.at(counters, places, signs * counts)
+        reduced = (counters % self._modulus).astype(np.uint64)
+        return RingVector(self.ring, (reduced,))
+
+    def row_estimates(self, vector: RingVector, keys: Words) -> Counts:
+        """Return what each row (a row of the result) says of each key's count."""
+        self._own(vector)
+        counters = vector.arrays[0].astype(np.int64)
+        counters[counters > self.max_count] -= self._modulus
+        estimates: Counts = counters[self._places(keys)] * self._signs(keys)
+        return estimates
+
+    @abstractmethod
+    def combine(self, row_estimates: Counts) -> Estimates:
+        """Make one estimate of the rows'."""
+
+    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
+        """Estimate the counts of keys."""
+        return self.combine(self.row_estimates(vector, keys))
+
+    def estimate(self, vector: RingVector, items: Iterable[Any]) -> Estimates:
+        """Estimate the counts of any items."""
+        return self.estimate_keys(vector, self.keys.encode(items).keys)
+
+
+@dataclass(frozen=True)
+class CountSketch(CounterSketch):
+    """Count-median: signed counters, the median of the rows. Unbiased with an odd number of rows.
+
+    >>> from linsketch import CountSketch, Seeds, Utf8Keys
+    >>> seeds = Seeds(b"any", round=0)
+    >>> sketch = CountSketch(Utf8Keys(8), 5, 100, 1000, locations=seeds, signs=seeds)
+    >>> total = sketch.encode({"tea": 2, "milk": 1}) + sketch.encode({"tea": 40})
+    >>> sketch.estimate(total, ["tea", "coffee"]).tolist()
+    [42.0, 0.0]
+    """
+
+    signs: Seeds
+
+    @property
+    def _modulus(self) -> int:
+        return 2 << self.max_count.bit_length()
+
+    def _signs(self, keys: Words) -> Counts:
+        seed, *tweaks = self.signs.words("signs", 1 + self.rows)
+        digests = hashing.digest(keys, seed)
+        bits = [hashing.halves(digests, tweak)[0] >> np.uint64(31) for tweak in tweaks]
+        return 1 - 2 * np.stack(bits).astype(np.int64)
+
+    def combine(self, row_estimates: Counts) -> Estimates:
+        """Take the median of the rows."""
+        return np.median(row_estimates, axis=0)
+
+
+@dataclass(frozen=True)
+class CountMin(CounterSketch):
+    """Count-min: plain counters, the least of the rows. Never below the true count."""
+
+    @property
+    def _modulus(self) -> int:
+        return 1 << self.max_count.bit_length()
+
+    def combine(self, row_estimates: Counts) -> Estimates:
+        """Take the least of the rows."""
+        return row_estimates.min(axis=0).astype(np.float64)

@@ -1,0 +1,247 @@
+"""The invertible Bloom lookup table: a linear sketch whose sum can be listed.
+
+A key goes into k cells, one in each of k neighbouring segments of the table. With k segments in
+all this is the standard k-partite table; with more it is the fuse (spatially coupled) table,
+which peels at a higher load once there are enough keys. `docs/math.md` has the algebra.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from linsketch import hashing, kernels
+from linsketch.errors import CountError, PlanningError
+from linsketch.hashing import Seeds
+from linsketch.keys import KeySpace, Words
+from linsketch.rings import Ring, RingVector, Segment, largest_prime
+from linsketch.sketch.base import Counts, Sketch, check_max_count
+from linsketch.sketch.cardinality import Cardinality, estimate_keys
+from linsketch.sketch.peel import Peel, Status
+from linsketch.sketch.sizing import Hashing, Size, smallest_size
+
+Layout = Literal["compact", "paper"]
+CHECK_BITS = {"compact": 9, "paper": 31}
+_MIN_KEY_BITS = 8  # from here on the folding of products is exact (docs/math.md)
+_SPARE_ENTRIES = 512  # of the peel list; more than a batch can add
+
+
+@dataclass(frozen=True)
+class IBLT(Sketch):
+    """A table of `size.cells` cells for keys of one space.
+
+    `layout="compact"` keeps (weight, check, key) sums weighted by count, each in a modulus just
+    wide enough. `layout="paper"` keeps the paper's four fields; it counts insertions, so encode
+    each user's histogram by itself, or say how many holders each item has.
+
+    >>> from linsketch import IBLT, Seeds, Utf8Keys
+    >>> table = IBLT.sized(Utf8Keys(8), capacity=10, max_count=1000, seeds=Seeds(b"any"))
+    >>> total = table.encode({"tea": 2, "": 1}) + table.encode({"tea": 40})
+    >>> table.list_entries(total).histogram == {"tea": 42, "": 1}
+    True
+    """
+
+    keys: KeySpace[Any]
+    size: Size
+    max_count: int
+    seeds: Seeds
+    layout: Layout = "compact"
+
+    def __post_init__(self) -> None:
+        if self.layout not in CHECK_BITS:
+            raise PlanningError(f'The layout is "compact" or "paper", not {self.layout!r}.')
+        # Products weight * check and weight * key fold in 64 and 128 bits; signs need one bit.
+        check_max_count(self.max_count, 2 ** min(61, 63 - CHECK_BITS[self.layout]) - 1)
+
+    @classmethod
+    def sized(
+        cls,
+        keys: KeySpace[Any],
+        *,
+        capacity: int,
+        max_count: int,
+        seeds: Seeds,
+        failure_probability: float = 0.01,
+        layout: Layout = "compact",
+        k: int | None = None,
+        hashing: Hashing | None = None,
+    ) -> "IBLT":
+        """Choose the smallest table that lists `capacity` keys but for the failure probability.
+
+        `max_count` is the largest total count that the sum of all vectors may have.
+        """
+        size = smallest_size(capacity, failure_probability, k=k, hashing=hashing)
+        return cls(keys, size, max_count, seeds, layout)
+
+    @cached_property
+    def key_modulus(self) -> int:
+        """A prime above every limb and every count, so that no weight is zero in it."""
+        least = max(*self.keys.bounds, self.max_count + 1)
+        bits = max(least.bit_length() - 1, _MIN_KEY_BITS)
+        return next(p for p in map(largest_prime, range(bits, 64)) if p >= least)
+
+    @cached_property
+    def ring(self) -> Ring:
+        """Weight, check, limbs and (paper) value: one segment each, as long as the table."""
+        weight = 1 << self.max_count.bit_length()
+        moduli = [weight, largest_prime(CHECK_BITS[self.layout])]
+        moduli += [self.key_modulus] * self.keys.limbs
+        if self.layout == "paper":
+            moduli.append(weight)
+        return Ring(tuple(Segment(self.size.cells, modulus) for modulus in moduli))
+
+    @cached_property
+    def _table(self) -> Any:
+        """Everything that the loops need to know."""
+        weight, check = (segment.modulus for segment in self.ring.segments[:2])
+        key_bits = self.key_modulus.bit_length()
+        numbers = (
+            self.size.starts,
+            self.size.segment_cells,
+            weight,
+            check,
+            (2**64 - 1) // check,
+            key_bits,
+            2**key_bits - self.key_modulus,
+            weight,
+            self.max_count,
+            *self.seeds.words("iblt", 4),
+        )
+        return kernels.iblt.Table(*map(np.uint64, numbers))
+
+    def _loop_constants(self) -> tuple[int, int, bool]:
+        return self.size.k, self.keys.limbs, self.layout == "paper"
+
+    def _empty(self) -> Words:
+        """Return a zero table, a row a cell; three fields are padded to half a cache line."""
+        fields = len(self.ring.segments)
+        return np.zeros((self.size.cells, 4 if fields == 3 else fields), np.uint64)
+
+    def encode_keys(self, keys: Words, counts: Counts, holders: Counts | None = None) -> RingVector:
+        """Encode counts of keys; the paper's layout also takes the number of holders of each."""
+        self._checked(keys, counts)
+        if (keys >= np.array(self.keys.bounds, np.uint64)).any():
+            raise CountError(
+                "A limb of some key lies outside its bound: were these keys encoded here?"
+            )
+        values = np.ascontiguousarray(counts).view(np.uint64)
+        weights = values
+        if self.layout == "paper":
+            holders = np.ones_like(counts) if holders is None else holders
+            self._checked(keys, holders)
+            weights = np.where(counts > 0, holders, 0).view(np.uint64)
+        table = self._empty()
+        encode = kernels.iblt.encoder(*self._loop_constants())
+        encode(table, np.ascontiguousarray(keys), weights, values, self._table)
+        # Columns of the table, not copies: the vector is as fast to make as the table.
+        return RingVector(self.ring, tuple(table.T[: len(self.ring.segments)]))
+
+    def insert(self, vector: RingVector, item: Any, count: int = 1) -> RingVector:
+        """Return the vector with `count` more of an item."""
+        return vector + self.encode({item: count})
+
+    def delete(self, vector: RingVector, item: Any, count: int = 1) -> RingVector:
+        """Return the vector with `count` less of an item."""
+        return vector - self.encode({item: count})
+
+    def positions(self, keys: Words) -> tuple[Words, Words]:
+        """Return the cells (a column a way) and the check of each key: the readable reference."""
+        seed, *tweaks = self.seeds.words("iblt", 4)
+        digests = hashing.digest(keys, seed)
+        words = [half for tweak in tweaks for half in hashing.halves(digests, tweak)]
+        start, check = words[4:]
+        first = hashing.scale(start, self.size.starts)
+        cells = [
+            (first + np.uint64(way)) * np.uint64(self.size.segment_cells)
+            + hashing.scale(words[way], self.size.segment_cells)
+            for way in range(self.size.k)
+        ]
+        return np.stack(cells, axis=1), hashing.scale(check, self.ring.segments[1].modulus)
+
+    def lookup(self, vector: RingVector, item: Any) -> int | None:
+        """Return an item's count without listing the table, or None if its cells cannot tell.
+
+        They can when one of them is empty or holds this item alone.
+        """
+        self._own(vector)
+        key = self.keys.encode([item]).keys
+        cells, check = self.positions(key)
+        moduli = [segment.modulus for segment in self.ring.segments]
+        for cell in cells[0].tolist():
+            held = [int(array[cell]) for array in vector.arrays]
+            if not any(held):
+                return 0
+            weight = held[0] if held[0] <= self.max_count else held[0] - moduli[0]
+            ones = [1, int(check[0]), *key[0].tolist()]
+            if all(h == weight * one % q for h, one, q in zip(held, ones, moduli, strict=False)):
+                count = held[-1] if self.layout == "paper" else held[0]
+                return count if weight > 0 else count - moduli[0]
+        return None
+
+    def list_entries(self, vector: RingVector) -> Peel:
+        """List the items of a vector with their counts, as far as that is possible.
+
+        A complete peel encodes back to the very vector. Counts are negative where more was
+        subtracted than added.
+        """
+        self._own(vector)
+        table = self._empty()
+        for column, array in enumerate(vector.arrays):
+            table[:, column] = array
+        room = 2 * self.size.cells + _SPARE_ENTRIES
+        keys = np.empty((room, self.keys.limbs), np.uint64)
+        weights = np.empty(room, np.int64)
+        values = np.empty(room if self.layout == "paper" else 0, np.uint64)
+        peel = kernels.iblt.peeler(*self._loop_constants())
+        bounds = np.array(self.keys.bounds, np.uint64)
+        listed, tests, reappeared = peel(
+            table, keys, weights, values, np.empty(room, np.uint8), bounds, self._table
+        )
+        keys, counts = keys[:listed], weights[:listed]
+        if self.layout == "paper":
+            counts = values[:listed].astype(np.int64)
+            counts[weights[:listed] < 0] -= self.ring.segments[-1].modulus
+        if reappeared:
+            keys, counts = _add_up(keys, counts)
+        left = int(table.any(axis=1).sum())
+        genuine = self.keys.valid(keys) & (np.abs(counts) <= self.max_count)
+        exact = left == 0 and bool(genuine.all())
+        keys, counts = keys[genuine], counts[genuine]
+        cardinality = Cardinality(len(keys), 0.0)
+        if left:
+            mass = int(vector.arrays[0].sum()) // self.size.k
+            cardinality = estimate_keys(self.size, left, len(keys), mass)
+        return Peel(
+            status=Status.COMPLETE
+            if exact
+            else Status.PARTIAL
+            if len(keys)
+            else Status.UNDECODABLE,
+            space=self.keys,
+            keys=keys,
+            counts=counts,
+            cells_left=left,
+            cardinality=cardinality,
+            false_probability=0.0 if exact else min(1.0, tests * self._false_rate),
+        )
+
+    @property
+    def _false_rate(self) -> float:
+        """Probability that a cell which holds several keys passes for one key's.
+
+        That key must lie in the domain, agree with the check and hash back to the cell.
+        """
+        size = self.size
+        hash_back = min(size.k, size.starts) / size.starts / size.segment_cells
+        domain = math.prod(bound / self.key_modulus for bound in self.keys.bounds)
+        return hash_back * domain / self.ring.segments[1].modulus
+
+
+def _add_up(keys: Words, counts: Counts) -> tuple[Words, Counts]:
+    """Add up the counts of equal keys and leave out those that cancel."""
+    distinct, group = np.unique(keys, axis=0, return_inverse=True)
+    sums = np.zeros(len(distinct), np.int64)
+    np.add.at(sums, group.reshape(-1), counts)
+    return distinct[sums != 0], sums[sums != 0]

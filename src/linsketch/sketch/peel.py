@@ -1,0 +1,64 @@
+"""The result of listing a table: a value that says how far it got."""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from linsketch.keys import KeySpace, Words
+from linsketch.sketch.base import Counts
+from linsketch.sketch.cardinality import Cardinality
+
+
+class Status(Enum):
+    """How far a peel got; the value is a sentence for people."""
+
+    COMPLETE = "Every key was listed; the counts are exact."
+    PARTIAL = (
+        "Some keys are missing: the table was too full or damaged. "
+        "What is listed is right but for the stated probability."
+    )
+    UNDECODABLE = "No key could be listed: the table was far too full, or damaged."
+
+
+@dataclass(frozen=True)
+class Peel:
+    """The entries of a table, and what is left in it."""
+
+    status: Status
+    space: KeySpace[Any]
+    keys: Words
+    counts: Counts
+    cells_left: int
+    cardinality: Cardinality  # of the whole table, listed keys included
+    false_probability: float  # bound on the probability that any listed key is false
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return self.status is Status.COMPLETE
+
+    @property
+    def missing(self) -> float:
+        """Estimated number of keys that were not listed."""
+        return max(self.cardinality.keys - len(self.keys), 0.0)
+
+    @cached_property
+    def items(self) -> list[Any]:
+        """The listed items, in the order of `counts`."""
+        return self.space.decode(self.keys)
+
+    @property
+    def histogram(self) -> dict[Any, int]:
+        """The listed items with their counts."""
+        return dict(zip(self.items, self.counts.tolist(), strict=True))
+
+    def __str__(self) -> str:
+        """Say in one line how it went."""
+        text = (
+            f"{len(self.keys):,} keys listed, {self.cells_left:,} cells left. {self.status.value}"
+        )
+        if not self.complete:
+            least = "at least " if self.cardinality.at_least else "about "
+            text += f" Missing: {least}{self.missing:,.0f} keys."
+        return text

@@ -1,0 +1,143 @@
+"""Write wire.json, the committed test vectors. Command: python tests/vectors/make.py.
+
+Run it only when the format changes on purpose, together with its version.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linsketch import (
+    IBLT,
+    ROOT,
+    BytesKeys,
+    CountMin,
+    CountSketch,
+    IntKeys,
+    Ring,
+    Seeds,
+    Segment,
+    Size,
+    TextKeys,
+    Utf8Keys,
+)
+from linsketch.keys import KeySpace
+
+FILE = Path(__file__).with_name("wire.json")
+SEED = b"linsketch test vectors"
+SPACES: dict[str, tuple[KeySpace[Any], list[Any]]] = {
+    "int:17": (IntKeys(17), [0, 1, 131071]),
+    "int:64": (IntKeys(64), [0, 2**32, 2**64 - 1]),
+    "text:3": (TextKeys(ROOT, 3), ["aaa", "the", "___"]),
+    "text:20": (TextKeys(ROOT, 20), ["a" * 20, "federated-analytics."]),
+    "bytes:4": (BytesKeys(4), [b"", b"\0", b"a\0\0", b"\xff" * 4]),
+    "utf8:20": (Utf8Keys(20), ["", "naïve ", "🙂", "x" * 20]),
+    "utf8:100": (Utf8Keys(100), ["https://example.org/" + "y" * 80]),
+}
+TABLES = {
+    "compact, k=3, standard": ("utf8:20", Size(3, 3, 5), "compact", Seeds(SEED, 2, 1)),
+    "compact, k=4, fuse": ("int:64", Size(4, 9, 3), "compact", Seeds(SEED)),
+    "paper, k=4, standard": ("text:3", Size(4, 4, 4), "paper", Seeds(SEED, 0)),
+}
+
+
+def plain(item: Any) -> Any:
+    """Make an item fit for JSON: bytes as hex, large integers as text."""
+    return item.hex() if isinstance(item, bytes) else str(item) if isinstance(item, int) else item
+
+
+def histogram(items: list[Any]) -> dict[Any, int]:
+    """Give each item a count."""
+    return {item: 3 + 1000 * i for i, item in enumerate(items)}
+
+
+def must_fail() -> dict[str, Any]:
+    """Damage one message in every way that a reader has to notice."""
+    ring = Ring((Segment(3, 2**5), Segment(2, 509)))
+    message = ring.vector([np.array([1, 2, 31]), np.array([508, 0])]).pack(b"plan")
+
+    def sealed(content: bytes) -> bytes:
+        return content + hashlib.sha256(content).digest()[:8]
+
+    body = int.from_bytes(message[32:-8], "little")
+    too_large = (body | 0b111111111 << 15).to_bytes(5, "little")
+    filling = (body | 1 << 39).to_bytes(5, "little")
+    flipped = bytearray(message)
+    flipped[34] ^= 4
+    return {
+        "segments": [[s.length, s.modulus] for s in ring.segments],
+        "context": b"plan".hex(),
+        "good": message.hex(),
+        "bad": [
+            ["empty", "", "Truncated"],
+            ["truncated header", message[:20].hex(), "Truncated"],
+            ["truncated body", message[:-1].hex(), "Truncated"],
+            ["over-long", (message + b"\0").hex(), "Over-long"],
+            ["one bit flipped", bytes(flipped).hex(), "Damaged"],
+            ["other magic", (b"LSKX" + message[4:]).hex(), "Not a linsketch vector"],
+            ["other version", sealed(message[:4] + b"\2" + message[5:-8]).hex(), "version 2"],
+            ["other plan", ring.zeros().pack(b"plan 2").hex(), "another plan"],
+            ["other ring", Ring((Segment(5, 2**5),)).zeros().pack(b"plan").hex(), "another plan"],
+            ["entry = modulus", sealed(message[:32] + too_large).hex(), "outside its modulus"],
+            ["filling not zero", sealed(message[:32] + filling).hex(), "unused bits"],
+        ],
+    }
+
+
+def vectors() -> dict[str, Any]:
+    """Collect everything that docs/wire.md describes."""
+    out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail()}
+    out["words"] = [
+        {"round": r, "repetition": j, "label": "iblt", "words": [str(w) for w in Seeds(SEED, r, j).words("iblt", 6)]}
+        for r, j in ((None, 0), (0, 0), (7, 3))
+    ]  # fmt: skip
+    out["keys"] = {
+        name: {
+            "bounds": [str(bound) for bound in space.bounds],
+            "items": [plain(item) for item in items],
+            "keys": [[str(limb) for limb in key] for key in space.encode(items).keys.tolist()],
+        }
+        for name, (space, items) in SPACES.items()
+    }
+    out["tables"] = {}
+    for name, (space_name, size, layout, seeds) in TABLES.items():
+        space, items = SPACES[space_name]
+        table = IBLT(space, size, 9_999, seeds, layout)
+        cells, checks = table.positions(space.encode(items).keys)
+        out["tables"][name] = {
+            "keys": space_name,
+            "size": [size.k, size.segments, size.segment_cells],
+            "layout": layout,
+            "max_count": table.max_count,
+            "round": seeds.round,
+            "repetition": seeds.repetition,
+            "segments": [[s.length, str(s.modulus)] for s in table.ring.segments],
+            "cells": cells.tolist(),
+            "checks": checks.tolist(),
+            "counts": list(histogram(items).values()),
+            "message": table.encode(histogram(items)).pack(b"plan").hex(),
+        }
+    space, items = SPACES["utf8:20"]
+    fresh = Seeds(SEED, 4)
+    for name, sketch in {
+        "count sketch": CountSketch(space, 3, 7, 9_999, Seeds(SEED), fresh),
+        "count-min": CountMin(space, 3, 7, 9_999, fresh),
+    }.items():
+        out[name] = {
+            "keys": "utf8:20",
+            "rows": 3,
+            "width": 7,
+            "max_count": 9_999,
+            "locations_round": sketch.locations.round,
+            "signs_round": 4,
+            "counts": list(histogram(items).values()),
+            "message": sketch.encode(histogram(items)).pack(b"plan").hex(),
+        }
+    return out
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n")
