@@ -19,7 +19,7 @@ from linsketch.errors import PlanningError, VectorError, WireError
 
 MAGIC = b"LSKV"
 VERSION = 1
-_HEAD = struct.Struct("<4sHxx16sQ")  # magic, version, tag of ring and context, body length
+_HEAD = struct.Struct("<4sI16sQ")  # magic, version, tag of ring and context, body length
 _CHECKSUM_BYTES = 8
 HEADER_BYTES = _HEAD.size + _CHECKSUM_BYTES
 MAX_MODULUS = 1 << 63  # the sum of two entries must fit into 64 bits

@@ -32,7 +32,7 @@ SPACES: dict[str, tuple[KeySpace[Any], list[Any]]] = {
     "int:17": (IntKeys(17), [0, 1, 131071]),
     "int:64": (IntKeys(64), [0, 2**32, 2**64 - 1]),
     "text:3": (TextKeys(ROOT, 3), ["aaa", "the", "___"]),
-    "text:20": (TextKeys(ROOT, 20), ["a" * 20, "federated-analytics."]),
+    "text:21": (TextKeys(ROOT, 21), ["a" * 21, "federated-analytics.."]),
     "bytes:4": (BytesKeys(4), [b"", b"\0", b"a\0\0", b"\xff" * 4]),
     "utf8:20": (Utf8Keys(20), ["", "naïve ", "🙂", "x" * 20]),
     "utf8:100": (Utf8Keys(100), ["https://example.org/" + "y" * 80]),
@@ -40,6 +40,7 @@ SPACES: dict[str, tuple[KeySpace[Any], list[Any]]] = {
 TABLES = {
     "compact, k=3, standard": ("utf8:20", Size(3, 3, 5), "compact", Seeds(SEED, 2, 1)),
     "compact, k=4, fuse": ("int:64", Size(4, 9, 3), "compact", Seeds(SEED)),
+    "compact, k=3, fuse": ("text:21", Size(3, 7, 2), "compact", Seeds(SEED, 3, 9)),
     "paper, k=4, standard": ("text:3", Size(4, 4, 4), "paper", Seeds(SEED, 0)),
 }
 
@@ -63,6 +64,7 @@ def must_fail() -> dict[str, Any]:
         return content + hashlib.sha256(content).digest()[:8]
 
     body = int.from_bytes(message[32:-8], "little")
+    head = message[:24] + (4).to_bytes(8, "little")
     too_large = (body | 0b111111111 << 15).to_bytes(5, "little")
     filling = (body | 1 << 39).to_bytes(5, "little")
     flipped = bytearray(message)
@@ -81,7 +83,8 @@ def must_fail() -> dict[str, Any]:
             ["other version", sealed(message[:4] + b"\2" + message[5:-8]).hex(), "version 2"],
             ["other plan", ring.zeros().pack(b"plan 2").hex(), "another plan"],
             ["other ring", Ring((Segment(5, 2**5),)).zeros().pack(b"plan").hex(), "another plan"],
-            ["entry = modulus", sealed(message[:32] + too_large).hex(), "outside its modulus"],
+            ["other body size", sealed(head + message[32:36]).hex(), "The body has 4 bytes"],
+            ["entry too large", sealed(message[:32] + too_large).hex(), "outside its modulus"],
             ["filling not zero", sealed(message[:32] + filling).hex(), "unused bits"],
         ],
     }
@@ -91,9 +94,14 @@ def vectors() -> dict[str, Any]:
     """Collect everything that docs/wire.md describes."""
     out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail()}
     out["words"] = [
-        {"round": r, "repetition": j, "label": "iblt", "words": [str(w) for w in Seeds(SEED, r, j).words("iblt", 6)]}
-        for r, j in ((None, 0), (0, 0), (7, 3))
-    ]  # fmt: skip
+        {
+            "label": "iblt",
+            "round": round_,
+            "repetition": repetition,
+            "words": [str(word) for word in Seeds(SEED, round_, repetition).words("iblt", 6)],
+        }
+        for round_, repetition in ((None, 0), (0, 0), (7, 3))
+    ]
     out["keys"] = {
         name: {
             "bounds": [str(bound) for bound in space.bounds],
@@ -121,7 +129,7 @@ def vectors() -> dict[str, Any]:
             "message": table.encode(histogram(items)).pack(b"plan").hex(),
         }
     space, items = SPACES["utf8:20"]
-    fresh = Seeds(SEED, 4)
+    fresh = Seeds(SEED, 4, 1)
     for name, sketch in {
         "count sketch": CountSketch(space, 3, 7, 9_999, Seeds(SEED), fresh),
         "count-min": CountMin(space, 3, 7, 9_999, fresh),
@@ -132,7 +140,9 @@ def vectors() -> dict[str, Any]:
             "width": 7,
             "max_count": 9_999,
             "locations_round": sketch.locations.round,
-            "signs_round": 4,
+            "locations_repetition": sketch.locations.repetition,
+            "signs_round": fresh.round,
+            "signs_repetition": fresh.repetition,
             "counts": list(histogram(items).values()),
             "message": sketch.encode(histogram(items)).pack(b"plan").hex(),
         }

@@ -7,7 +7,7 @@
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["iblt", "packing", "sampling"]
+__all__ = ["cores", "iblt", "packing", "sampling"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -9,11 +9,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linsketch import kernels
 from linsketch.sketch.sizing import Size
 
-Floats = NDArray[np.float64]
 _SATURATED = 3.0  # with no free cell left, no more than this were expected (95%)
 
 
@@ -26,31 +25,13 @@ class Cardinality:
     at_least: bool = False
 
 
-def core_rates(size: Size, keys: float) -> Floats:
-    """Return each segment's rate x: a cell there keeps Poisson(x) keys when peeling has stopped.
-
-    The greatest solution of x_i = density * sum over keys' starts s of the product over the other
-    ways j of (1 - exp(-x_j)), reached from above.
-    """
-    k = size.k
-    density = keys / (size.starts * size.segment_cells)
-    rates = np.full(size.segments, density * k)
-    windows = np.lib.stride_tricks.sliding_window_view
-    for _ in range(100_000):
-        held = -np.expm1(-rates)
-        product = windows(held, k).prod(axis=1)
-        padded = np.concatenate([np.zeros(k - 1), product, np.zeros(k - 1)])
-        updated = density * windows(padded, k).sum(axis=1) / np.maximum(held, 1e-300)
-        change = float(np.abs(updated - rates).max())
-        rates = updated
-        if change < 1e-9 * density or rates.max() < 1e-6:
-            break
-    return rates
-
-
 def free_cells(size: Size, keys: float) -> float:
-    """Return how many cells are expected to be empty after peeling."""
-    rates = core_rates(size, keys)
+    """Return how many cells are expected to be empty when peeling has stopped.
+
+    A cell of segment i then holds Poisson(rates[i]) keys, and has been peeled if that is below 2.
+    """
+    rates, held = np.empty(size.segments), np.empty(size.segments)
+    kernels.cores.core_rates(size.k, keys / (size.starts * size.segment_cells), rates, held)
     return float(size.segment_cells * (np.exp(-rates) * (1 + rates)).sum())
 
 
@@ -60,7 +41,7 @@ def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
     Each key has a count of one or more, so the table's mass (its total count) bounds the answer.
     """
     cells = size.cells
-    target = max(float(cells - left), _SATURATED)
+    target = max(float(cells - left), min(_SATURATED, cells / 2))
     low, high = 0.5 * cells, 64.0 * cells  # any threshold load lies above half a key a cell
     while high / low > 1.0002:
         middle = math.sqrt(low * high)
@@ -75,4 +56,5 @@ def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
     if mass < high:
         return Cardinality(float(max(mass, listed)), 0.0)
     slope = (expected - free_cells(size, 1.01 * high)) / (0.01 * high)
-    return Cardinality(high, math.sqrt(target) / slope, at_least=cells - left < _SATURATED)
+    stderr = math.sqrt(target) / slope if slope > 0 else high
+    return Cardinality(high, stderr, at_least=cells - left < _SATURATED)

@@ -1,0 +1,227 @@
+"""The invertible table against a slow oracle: laws, tiny tables, statistics."""
+
+from collections import Counter
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linsketch import IBLT, ROOT, BytesKeys, IntKeys, Seeds, Size, Status, TextKeys, Utf8Keys
+from linsketch.errors import CountError, PlanningError, VectorError
+from tests import oracle, strategies
+
+
+def rows(table: IBLT, histogram: dict[object, int]) -> list[tuple[tuple[int, ...], int]]:
+    """Return a histogram as (key, count) for the oracle."""
+    keys = table.keys.encode(histogram).keys.tolist()
+    return list(zip(map(tuple, keys), histogram.values(), strict=True))
+
+
+@given(st.data())
+def test_encode_agrees_with_the_oracle(data: st.DataObject) -> None:
+    """The compiled loop and the plain sums give the same vector, in every layout."""
+    table = data.draw(strategies.tables())
+    histogram = data.draw(strategies.histograms(table.keys))
+    assert table.encode(histogram) == oracle.encode(table, rows(table, histogram))
+
+
+@given(st.data())
+def test_linearity(data: st.DataObject) -> None:
+    """Law 1: encode(h1) + encode(h2) = encode(h1 + h2) for the compact layout."""
+    table = data.draw(strategies.tables("compact"))
+    first, second = (Counter(data.draw(strategies.histograms(table.keys))) for _ in range(2))
+    assert table.encode(first) + table.encode(second) == table.encode(first + second)
+    assert table.encode(first + second) - table.encode(second) == table.encode(first)
+
+
+@given(st.data())
+def test_linearity_of_insertions(data: st.DataObject) -> None:
+    """Law 1 for the paper's layout: summed clients equal values and holders encoded at once."""
+    table = data.draw(strategies.tables("paper"))
+    clients = [Counter(data.draw(strategies.histograms(table.keys, 4))) for _ in range(3)]
+    total = sum(clients, Counter[object]())
+    holders = Counter(item for client in clients for item in client)
+    keys = table.keys.encode(total).keys
+    counts = np.array(list(total.values()), np.int64)
+    at_once = table.encode_keys(keys, counts, np.array([holders[x] for x in total], np.int64))
+    assert table.ring.sum(map(table.encode, clients)) == at_once
+
+
+@given(st.data())
+def test_exact_or_flagged(data: st.DataObject) -> None:
+    """Law 3: a peel is complete exactly when the oracle's hypergraph peels, and then exact."""
+    table = data.draw(strategies.tables())
+    histogram = data.draw(strategies.histograms(table.keys, 20))
+    vector = table.encode(histogram)
+    peel = table.list_entries(vector)
+    keys = {key for key, _ in rows(table, histogram)}
+    assert peel.complete == oracle.peels(table, keys)
+    if peel.complete:
+        assert peel.histogram == histogram
+        assert peel.cells_left == 0
+        assert peel.missing == 0
+    else:
+        assert peel.cells_left > 0
+        assert peel.status is (Status.PARTIAL if len(peel.keys) else Status.UNDECODABLE)
+        wrong = sum(histogram.get(item) != n for item, n in peel.histogram.items())
+        assert wrong == 0 or peel.false_probability > 1e-4
+
+
+@given(st.data())
+def test_subtract_and_delete(data: st.DataObject) -> None:
+    """Differences list with signed counts, and what was deleted is gone."""
+    space = data.draw(strategies.spaces)
+    layout = data.draw(st.sampled_from(["compact", "paper"]))
+    table = IBLT(space, Size(4, 4, 60), 10**6, Seeds(b"difference"), layout)
+    first, second = (data.draw(strategies.histograms(space, 6)) for _ in range(2))
+    peel = table.list_entries(table.encode(first) - table.encode(second))
+    signed = Counter(first)
+    signed.subtract(second)
+    if layout == "compact":
+        assert peel.histogram == {item: n for item, n in signed.items() if n}
+    emptied = table.encode(first)
+    for item, count in first.items():
+        emptied = table.delete(emptied, item, count)
+    assert emptied == table.ring.zeros()
+
+
+@given(st.data())
+def test_lookup(data: st.DataObject) -> None:
+    """A look-up answers with the true count or not at all, and mostly does in a sparse table."""
+    table = data.draw(strategies.tables())
+    histogram = data.draw(strategies.histograms(table.keys))
+    vector = table.encode(histogram)
+    for item in [*histogram, *data.draw(st.lists(strategies.items(table.keys), max_size=3))]:
+        assert table.lookup(vector, item) in (None, histogram.get(item, 0))
+    if len(histogram) == 1:
+        assert all(table.lookup(vector, item) == n for item, n in histogram.items())
+
+
+def test_insert() -> None:
+    """Inserting is adding a histogram of one item."""
+    table = IBLT.sized(Utf8Keys(5), capacity=10, max_count=100, seeds=Seeds(b"s"))
+    vector = table.insert(table.insert(table.ring.zeros(), "a"), "a", 4)
+    assert vector == table.encode({"a": 5})
+    assert table.lookup(vector, "a") == 5
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 3, 1), (3, 3, 2), (4, 4, 1), (4, 4, 2), (3, 5, 1), (4, 6, 1)]
+)
+@pytest.mark.parametrize("layout", ["compact", "paper"])
+def test_every_tiny_table(shape: tuple[int, int, int], layout: str) -> None:
+    """All sets of up to three keys of a small domain decode if and only if the oracle says so."""
+    table = IBLT(IntKeys(4), Size(*shape), 30, Seeds(b"tiny"), layout)  # type: ignore[arg-type]
+    decoded = expected = wrong = 0
+    for n in range(4):
+        for keys in combinations(range(16), n):
+            histogram = {key: 1 + key % 3 for key in keys}
+            peel = table.list_entries(table.encode(histogram))
+            decoded += peel.complete
+            expected += oracle.peels(table, {(key,) for key in keys})
+            wrong += peel.complete and peel.histogram != histogram
+    assert decoded == expected
+    assert expected >= 1 + 16  # the empty set and all single keys
+    assert wrong == 0
+    assert sum(comb(16, n) for n in range(4)) == 697
+
+
+def test_the_papers_setting_needs_few_words() -> None:
+    """3 characters of 46, counts to 10,000: 3.25 words a key, against 6.1 in the paper's layout."""
+    size = Size(3, 3, 434)  # 1.3 cells a key at 1,000 keys
+    compact, paper = (
+        IBLT(TextKeys(ROOT, 3), size, 10_000, Seeds(b"s"), layout)
+        for layout in ("compact", "paper")
+    )
+    assert [segment.modulus for segment in compact.ring.segments] == [2**14, 509, 2**17 - 1]
+    assert compact.ring.words / 1000 < 3.26
+    assert 6.1 < paper.ring.words / 1000 < 6.2
+
+
+def test_false_peels_undo_themselves() -> None:
+    """A short check lets false keys pass now and then; the list is exact all the same."""
+    rng = np.random.default_rng(5)
+    undone = 0
+    for seed in range(1500):
+        table = IBLT(IntKeys(17), Size(4, 4, 40), 10**4, Seeds(b"%d" % seed))
+        keys = rng.choice(2**17, 80, replace=False).astype(np.uint64)[:, None]
+        counts = rng.geometric(0.2, 80)
+        vector = table.encode_keys(keys, counts)
+        peel = table.list_entries(vector)
+        if peel.complete:
+            assert table.encode_keys(peel.keys, peel.counts) == vector
+            truth = dict(zip(keys[:, 0].tolist(), counts.tolist(), strict=True))
+            assert peel.histogram == truth
+            order = np.argsort(peel.keys[:, 0])
+            undone += bool((np.diff(order) > 0).all())  # listed sorted: equal keys were added up
+    assert undone > 0
+
+
+def test_heavy_counts() -> None:
+    """Counts far above the table of small inverses list as well."""
+    table = IBLT.sized(BytesKeys(9), capacity=100, max_count=2**53, seeds=Seeds(b"heavy"))
+    histogram = {b"%d" % i: 3**i for i in range(33)}
+    peel = table.list_entries(table.encode(histogram))
+    assert peel.histogram == histogram
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 2**54 - 1))
+def test_one_key_of_any_count(count: int) -> None:
+    """The largest counts survive, up to max_count itself."""
+    table = IBLT(IntKeys(61), Size(3, 3, 2), count, Seeds(b"one"))
+    assert table.list_entries(table.encode({2**61 - 1: count})).histogram == {2**61 - 1: count}
+
+
+def test_counts_that_could_wrap_are_refused() -> None:
+    """Too large a total, negative, fractional and huge counts: a clear error each."""
+    table = IBLT.sized(IntKeys(8), capacity=10, max_count=100, seeds=Seeds(b"s"))
+    with pytest.raises(CountError, match="add up to 101"):
+        table.encode({1: 60, 2: 41})
+    with pytest.raises(CountError, match="is negative"):
+        table.encode({1: -1})
+    with pytest.raises(CountError, match="not a whole number"):
+        table.encode({1: 1.5})  # type: ignore[dict-item]
+    with pytest.raises(CountError, match="63 bits"):
+        table.encode({1: 2**63})
+    with pytest.raises(CountError, match="add up to 18,446,744,073,709,551,61"):
+        keys = np.array([[1], [2]], np.uint64)
+        table.encode_keys(keys, np.array([2**63 - 1, 2**63 - 1], np.int64))
+    with pytest.raises(CountError, match="shape"):
+        table.encode_keys(np.array([1], np.uint64), np.array([1], np.int64))
+    with pytest.raises(CountError, match="outside its bound"):
+        table.encode_keys(np.array([[256]], np.uint64), np.array([1], np.int64))
+
+
+def test_impossible_tables() -> None:
+    """Layouts, totals, sizes and seeds that cannot be are refused at planning time."""
+    with pytest.raises(PlanningError, match="layout"):
+        IBLT(IntKeys(8), Size(3, 3, 1), 5, Seeds(b"s"), "other")  # type: ignore[arg-type]
+    with pytest.raises(PlanningError, match="max_count"):
+        IBLT(IntKeys(8), Size(3, 3, 1), 2**54, Seeds(b"s"))
+    with pytest.raises(PlanningError, match="max_count"):
+        IBLT(IntKeys(8), Size(3, 3, 1), 0, Seeds(b"s"))
+    with pytest.raises(PlanningError, match="k is 3 or 4"):
+        Size(5, 5, 1)
+    with pytest.raises(PlanningError, match="segments"):
+        Size(4, 3, 1)
+    with pytest.raises(PlanningError, match="cells"):
+        Size(3, 3, 0)
+    with pytest.raises(PlanningError, match="seed"):
+        Seeds(b"")
+    with pytest.raises(PlanningError, match="Round"):
+        Seeds(b"s", -1)
+
+
+def test_a_vector_of_another_table() -> None:
+    """Vectors of other rings are refused; another seed shows as an undecodable table."""
+    small, large = (IBLT(IntKeys(8), Size(3, 3, n), 9, Seeds(b"s")) for n in (4, 40))
+    with pytest.raises(VectorError, match="another sketch"):
+        small.list_entries(large.ring.zeros())
+    other = IBLT(IntKeys(8), Size(3, 3, 40), 9, Seeds(b"other"))
+    peel = other.list_entries(large.encode({1: 1, 2: 2, 3: 3}))
+    assert not peel.complete
+    assert "Missing" in str(peel)
