@@ -67,17 +67,17 @@ class Trials:
         )
         self.ones = np.ones(keys, np.uint64)
         self.bounds = np.array([1 << BITS], np.uint64)
-        self.encode = kernels.iblt.encoder(size.k, 1, False)
-        self.peel = kernels.iblt.peeler(size.k, 1, False)
+        self.encode = kernels.encode.encoder(size.k, 1, False)
+        self.peel = kernels.peel.peeler(size.k, 1, False)
 
     def fails(self) -> bool:
         """Fill a fresh table, list it, and tell whether anything is left."""
         size = self.size
         check, key_bits, delta, modulus = 509, 61, 1, 1 << self.keys.bit_length()
-        numbers = (size.starts, size.segment_cells, modulus, check, (2**64 - 1) // check)
-        numbers += (key_bits, delta, modulus, self.keys)
+        numbers = [size.starts, size.segment_cells, modulus, check, (2**64 - 1) // check]
+        numbers += [key_bits, delta, modulus, self.keys]
         words = self.rng.integers(0, 1 << 64, 4, dtype=np.uint64)
-        parameters = kernels.iblt.Table(*map(np.uint64, numbers), *words)
+        parameters = kernels.table.Table(*map(np.uint64, numbers), *words)
         keys = self.rng.integers(0, 1 << BITS, (self.keys, 1), dtype=np.uint64)
         self.table[:] = 0
         self.encode(self.table, keys, self.ones, self.ones, parameters)

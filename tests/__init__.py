@@ -1,0 +1,1 @@
+"""Tests at three depths: oracles, laws, seeded statistics."""

@@ -24,10 +24,11 @@ MODULI = (2, 3, 251, 256, 509, 2**16, 65521, 2**31 - 1, 2**61 - 1, 2**62 - 57, 2
 
 spaces: st.SearchStrategy[KeySpace[Any]] = st.one_of(
     st.builds(IntKeys, st.sampled_from([1, 8, 17, 60, 61, 62, 64, 128])),
-    st.builds(TextKeys, st.sampled_from(["ab", ROOT, "åé🙂z"]), st.sampled_from([1, 3, 11, 40])),
+    st.builds(TextKeys, st.sampled_from(["ab", ROOT, "åé🙂z"]), st.sampled_from([1, 3, 22])),
     st.builds(BytesKeys, st.sampled_from([1, 7, 8, 20])),
-    st.builds(Utf8Keys, st.sampled_from([4, 20, 100])),
+    st.builds(Utf8Keys, st.sampled_from([4, 20])),
 )
+"""Keys of one to three limbs: each number of limbs compiles loops of its own."""
 
 
 def items(space: KeySpace[Any]) -> st.SearchStrategy[Any]:

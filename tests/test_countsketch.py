@@ -65,15 +65,16 @@ def test_a_row_is_unbiased() -> None:
 def test_hybrid_error_grows_like_the_root_of_the_rounds() -> None:
     """Shared hashes add up their errors round by round; the hybrid's cancel."""
     rounds = 100
-    histogram = {i: 20 for i in range(2_000)}
+    sketch_keys = IntKeys(17).encode(range(9)).keys
+    histogram = dict.fromkeys(range(2_000), 20)
     hybrid = HybridSketch(IntKeys(17), 5, 100, 10**5, b"hybrid")
     sums = {r: hybrid.for_round(r).encode(histogram) for r in range(rounds)}
     shared = CountSketch(IntKeys(17), 5, 100, 10**5, Seeds(b"s"), Seeds(b"s"))
     same = shared.estimate(shared.encode(histogram), range(200)) * rounds - 20 * rounds
     fresh = hybrid.estimate(sums, range(200)) - 20 * rounds
     assert fresh.std() < same.std() / 4
-    places = [hybrid.for_round(r)._places(IntKeys(17).encode(range(9)).keys) for r in (0, 7)]
-    assert np.array_equal(*places)
+    first, other = (hybrid.for_round(r)._places(sketch_keys) for r in (0, 7))
+    assert np.array_equal(first, other)
 
 
 def test_refusals() -> None:

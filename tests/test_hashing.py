@@ -36,7 +36,7 @@ def test_high_product(a: list[int], b: int) -> None:
     assert high_product(np.array(a, np.uint64), b).tolist() == [x * b >> 64 for x in a]
 
 
-def chi_square(observed: np.ndarray) -> float:  # type: ignore[type-arg]
+def chi_square(observed: np.ndarray) -> float:
     """Return how many standard deviations the statistic lies off its mean."""
     expected = observed.sum() / observed.size
     statistic = ((observed - expected) ** 2 / expected).sum()

@@ -55,7 +55,7 @@ def test_one_cell_flipped(layout: str, field: int) -> None:
 def test_an_item_in_only_some_of_its_cells() -> None:
     """A client that puts an item into one cell of three is flagged; it cannot loop the peel."""
     table = IBLT(IntKeys(17), Size(3, 3, 50), 10**4, Seeds(b"partial"))
-    honest = table.encode({i: 5 for i in range(60)})
+    honest = table.encode(dict.fromkeys(range(60), 5))
     whole = table.encode({99_999: 3})
     cell = int(table.positions(table.keys.encode([99_999]).keys)[0][0, 0])
     arrays = [np.zeros_like(array) for array in whole.arrays]

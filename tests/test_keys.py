@@ -16,7 +16,8 @@ from tests import strategies
 @given(st.data())
 def test_round_trip(data: st.DataObject) -> None:
     """Every item comes back, and its limbs stay below their bounds."""
-    space = data.draw(strategies.spaces)
+    long = st.sampled_from([IntKeys(1024), BytesKeys(100), Utf8Keys(1024), TextKeys(ROOT, 256)])
+    space = data.draw(strategies.spaces | long)
     items = data.draw(st.lists(strategies.items(space), max_size=10))
     keys = space.encode(items).keys
     assert space.decode(keys) == items

@@ -46,9 +46,9 @@ def test_wire_round_trip(data: st.DataObject, context: bytes) -> None:
     vector = data.draw(strategies.vectors(ring))
     message = vector.pack(context)
     assert ring.unpack(message, context) == vector
-    assert len(message) == ring.bytes + HEADER_BYTES
-    assert ring.bits == sum(s.length * (s.modulus - 1).bit_length() for s in ring.segments)
-    assert ring.words == -(-ring.bits // 16)
+    assert len(message) == ring.wire_bytes + HEADER_BYTES
+    assert ring.wire_bits == sum(s.length * (s.modulus - 1).bit_length() for s in ring.segments)
+    assert ring.wire_words == -(-ring.wire_bits // 16)
 
 
 @given(st.data())
@@ -87,7 +87,7 @@ def test_must_fail(message: str, words: str) -> None:
         (np.array([0, 1, -1]), "outside"),
     ],
 )
-def test_foreign_arrays(array: np.ndarray, words: str) -> None:  # type: ignore[type-arg]
+def test_foreign_arrays(array: np.ndarray, words: str) -> None:
     """Arrays that are no vector of the ring are refused."""
     with pytest.raises(VectorError, match=words):
         Ring((Segment(3, 5),)).vector([array])

@@ -16,8 +16,8 @@ def random_table(
     size: Size,
     keys: int,
     seed: int,
-    counts: np.ndarray | None = None,  # type: ignore[type-arg]
-) -> tuple[IBLT, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    counts: np.ndarray | None = None,
+) -> tuple[IBLT, np.ndarray, np.ndarray]:
     """Return a table with random keys and counts for it."""
     rng = np.random.default_rng(seed)
     table = IBLT(IntKeys(60), size, 10**9, Seeds(b"%d" % seed))

@@ -74,7 +74,8 @@ def halves(digests: Words, tweak: int) -> tuple[Words, Words]:
 
 def scale(half: Words, size: int) -> Words:
     """Map 32-bit numbers to 0 .. size-1, as evenly as 2**32 allows."""
-    return (half * np.uint64(size)) >> _HALF
+    scaled: Words = (half * np.uint64(size)) >> _HALF
+    return scaled
 
 
 def high_product(a: Words, b: int) -> Words:
@@ -82,4 +83,6 @@ def high_product(a: Words, b: int) -> Words:
     a_high, a_low = a >> _HALF, a & _LOW_32
     b_high, b_low = np.uint64(b >> 32), np.uint64(b & 0xFFFFFFFF)
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
-    return a_high * b_high + (middle >> _HALF) + ((a_low * b_high + (middle & _LOW_32)) >> _HALF)
+    carry = (a_low * b_high + (middle & _LOW_32)) >> _HALF
+    product: Words = a_high * b_high + (middle >> _HALF) + carry
+    return product

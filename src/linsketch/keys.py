@@ -76,11 +76,10 @@ class KeySpace(ABC, Generic[Item]):
 
     def valid(self, keys: Words) -> Mask:
         """Tell which keys belong to an item; false peels and hostile tables hold others."""
-        inside = (keys < np.array(self.bounds, np.uint64)).all(axis=1)
-        if self._bounds_suffice:
-            return np.asarray(inside)
-        inside[inside] = [item is not None for item in self._to_items(keys[inside])]
-        return np.asarray(inside)
+        inside: Mask = np.all(keys < np.array(self.bounds, np.uint64), axis=1)
+        if not self._bounds_suffice:
+            inside[inside] = [item is not None for item in self._to_items(keys[inside])]
+        return inside
 
     _bounds_suffice = True  # every row of limbs below the bounds is some item's key
 

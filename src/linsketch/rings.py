@@ -2,7 +2,7 @@
 
 Laws: addition is that of the ring, exact and entry by entry, so it commutes with every linear
 sketch; `Ring.unpack(vector.pack(context), context) == vector`; `len(vector.pack())` is
-`ring.bytes` plus `HEADER_BYTES`, whatever the entries. `docs/wire.md` is the format.
+`ring.wire_bytes` plus `HEADER_BYTES`, whatever the entries. `docs/wire.md` is the format.
 """
 
 import hashlib
@@ -77,19 +77,19 @@ class Ring:
             raise PlanningError("A ring needs at least one segment.")
 
     @property
-    def bits(self) -> int:
+    def wire_bits(self) -> int:
         """Size of a vector in bits, without header: exact, not an estimate."""
         return sum(segment.length * segment.bits for segment in self.segments)
 
     @property
-    def bytes(self) -> int:
+    def wire_bytes(self) -> int:
         """Size of a vector in bytes, without header."""
-        return -(-self.bits // 8)
+        return -(-self.wire_bits // 8)
 
     @property
-    def words(self) -> int:
+    def wire_words(self) -> int:
         """Size of a vector in the paper's unit of communication, 16-bit words."""
-        return -(-self.bits // 16)
+        return -(-self.wire_bits // 16)
 
     @cached_property
     def _description(self) -> bytes:
@@ -150,11 +150,11 @@ class Ring:
                 f"Made for another plan, round or table: tag {tag.hex()}, "
                 f"expected {self.tag(context).hex()}."
             )
-        if body_bytes != self.bytes:
-            raise WireError(f"The body has {body_bytes} bytes; this ring needs {self.bytes}.")
+        if body_bytes != self.wire_bytes:
+            raise WireError(f"The body has {body_bytes} bytes; this ring needs {self.wire_bytes}.")
         padded = np.zeros(-(-body_bytes // 8) + 1, "<u8")
         padded.view(np.uint8)[:body_bytes] = np.frombuffer(content, np.uint8, offset=_HEAD.size)
-        if int.from_bytes(content[-1:], "little") >> ((self.bits - 1) % 8 + 1):
+        if int.from_bytes(content[-1:], "little") >> ((self.wire_bits - 1) % 8 + 1):
             raise WireError("The unused bits at the end are not zero.")
         arrays = []
         first_bit = 0
@@ -221,11 +221,11 @@ class RingVector:
 
     def pack(self, context: bytes = b"") -> bytes:
         """Write the vector for the wire, bound to its ring and to `context`."""
-        padded = np.zeros(-(-self.ring.bits // 64) + 1, "<u8")
+        padded = np.zeros(-(-self.ring.wire_bits // 64) + 1, "<u8")
         first_bit = 0
         for segment, array in zip(self.ring.segments, self.arrays, strict=True):
             kernels.packing.pack(array, segment.bits, first_bit, padded)
             first_bit += segment.length * segment.bits
-        body = padded.view(np.uint8)[: self.ring.bytes].tobytes()
+        body = padded.view(np.uint8)[: self.ring.wire_bytes].tobytes()
         content = _HEAD.pack(MAGIC, VERSION, self.ring.tag(context), len(body)) + body
         return content + hashlib.sha256(content).digest()[:_CHECKSUM_BYTES]

@@ -25,6 +25,7 @@ from linsketch import (
     Utf8Keys,
 )
 from linsketch.keys import KeySpace
+from linsketch.sketch.iblt import Layout
 
 FILE = Path(__file__).with_name("wire.json")
 SEED = b"linsketch test vectors"
@@ -37,7 +38,7 @@ SPACES: dict[str, tuple[KeySpace[Any], list[Any]]] = {
     "utf8:20": (Utf8Keys(20), ["", "naïve ", "🙂", "x" * 20]),
     "utf8:100": (Utf8Keys(100), ["https://example.org/" + "y" * 80]),
 }
-TABLES = {
+TABLES: dict[str, tuple[str, Size, Layout, Seeds]] = {
     "compact, k=3, standard": ("utf8:20", Size(3, 3, 5), "compact", Seeds(SEED, 2, 1)),
     "compact, k=4, fuse": ("int:64", Size(4, 9, 3), "compact", Seeds(SEED)),
     "compact, k=3, fuse": ("text:21", Size(3, 7, 2), "compact", Seeds(SEED, 3, 9)),

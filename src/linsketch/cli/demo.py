@@ -82,7 +82,7 @@ def _texts(devices: int) -> list[Counter[str]]:
 def _compare(table: IBLT, texts: list[Counter[str]], truth: Counter[str]) -> list[dict[str, Any]]:
     """Sum the same texts in other sketches; count sketches get the bytes of the table."""
     rows, count = 5, table.max_count
-    width = table.ring.bits // rows // (count.bit_length() + 1)
+    width = table.ring.wire_bits // rows // (count.bit_length() + 1)
     others: dict[str, Sketch] = {
         "IBLT, compact": table,
         "IBLT, paper layout": IBLT(SPACE, table.size, count, SEEDS, "paper"),
@@ -100,7 +100,7 @@ def _compare(table: IBLT, texts: list[Counter[str]], truth: Counter[str]) -> lis
         lines.append(
             {
                 "sketch": name,
-                "bytes": sketch.ring.bytes,
+                "bytes": sketch.ring.wire_bytes,
                 "lists_items": isinstance(sketch, IBLT),
                 "largest_error": int(np.abs(errors).max()),
             }

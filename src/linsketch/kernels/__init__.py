@@ -1,13 +1,13 @@
 """Compiled loops, loaded on first use: the only place that imports numba.
 
-`kernels.iblt.encoder(...)` imports `linsketch.kernels.iblt` when it is first asked for, so that
+`kernels.peel.peeler(...)` imports `linsketch.kernels.peel` when it is first asked for, so that
 `import linsketch` stays fast.
 """
 
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["cores", "iblt", "packing", "sampling"]
+__all__ = ["cores", "encode", "packing", "peel", "sampling", "table"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -122,7 +122,8 @@ class CountSketch(CounterSketch):
 
     def combine(self, row_estimates: Counts) -> Estimates:
         """Take the median of the rows."""
-        return np.median(row_estimates, axis=0)
+        medians: Estimates = np.median(row_estimates, axis=0)
+        return medians
 
 
 @dataclass(frozen=True)
@@ -135,4 +136,5 @@ class CountMin(CounterSketch):
 
     def combine(self, row_estimates: Counts) -> Estimates:
         """Take the least of the rows."""
-        return row_estimates.min(axis=0).astype(np.float64)
+        least: Estimates = np.min(row_estimates, axis=0).astype(np.float64)
+        return least

@@ -109,7 +109,7 @@ class IBLT(Sketch):
             self.max_count,
             *self.seeds.words("iblt", 4),
         )
-        return kernels.iblt.Table(*map(np.uint64, numbers))
+        return kernels.table.Table(*map(np.uint64, numbers))
 
     def _loop_constants(self) -> tuple[int, int, bool]:
         return self.size.k, self.keys.limbs, self.layout == "paper"
@@ -133,7 +133,7 @@ class IBLT(Sketch):
             self._checked(keys, holders)
             weights = np.where(counts > 0, holders, 0).view(np.uint64)
         table = self._empty()
-        encode = kernels.iblt.encoder(*self._loop_constants())
+        encode = kernels.encode.encoder(*self._loop_constants())
         encode(table, np.ascontiguousarray(keys), weights, values, self._table)
         # Columns of the table, not copies: the vector is as fast to make as the table.
         return RingVector(self.ring, tuple(table.T[: len(self.ring.segments)]))
@@ -194,7 +194,7 @@ class IBLT(Sketch):
         keys = np.empty((room, self.keys.limbs), np.uint64)
         weights = np.empty(room, np.int64)
         values = np.empty(room if self.layout == "paper" else 0, np.uint64)
-        peel = kernels.iblt.peeler(*self._loop_constants())
+        peel = kernels.peel.peeler(*self._loop_constants())
         bounds = np.array(self.keys.bounds, np.uint64)
         listed, tests, reappeared = peel(
             table, keys, weights, values, np.empty(room, np.uint8), bounds, self._table

@@ -56,7 +56,7 @@ def segment_count(k: int, hashing: Hashing, keys: int) -> int:
     """Return how many segments suit a number of keys; the best grows like its cube root."""
     if hashing == "standard":
         return k
-    return max(k + 2, round((2.2 if k == 4 else 0.8) * keys ** (1 / 3)))
+    return max(k + 2, round((2.2 if k == 4 else 0.8) * math.cbrt(keys)))
 
 
 def smallest_size(

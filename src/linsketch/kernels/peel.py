@@ -1,19 +1,13 @@
-"""Encode and peel: the two loops of an invertible Bloom lookup table.
-
-A table is a C-contiguous uint64 array with one row a cell: weight, check, the key's limbs and,
-in the paper's layout, value (a row may be padded). Inserting a key with weight w adds
-(w, w * check, w * limb ..., value) to one cell in each of k neighbouring segments. The compact
-layout is the one where the weight is the value; the paper's counts insertions as weight.
-docs/math.md has the laws and proofs.
-"""
+"""The loop that lists the entries of a table."""
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import int64, njit, uint64
 
+from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, offset_in_segment
 from linsketch.kernels.words import (
     LOW_32,
     ONE,
@@ -26,46 +20,14 @@ from linsketch.kernels.words import (
     subtract_mod,
 )
 
-WEIGHT, CHECK, LIMBS = 0, 1, 2
-HALF = uint64(32)
-BLOCK = 32  # keys hashed before their cells are touched
-BATCH = 16  # entries of the peel list taken out, or cells scanned, before cells are tested
+BATCH = 16  # entries taken out, or cells scanned, before cells are tested
 INVERSES = uint64(1024)  # inverses of small weights are kept, larger ones computed each time
-
-
-class Table(NamedTuple):
-    """What the loops need to know of a table, all of it uint64."""
-
-    starts: np.uint64  # segments in which a key's first cell may lie
-    segment_cells: np.uint64
-    weight_modulus: np.uint64
-    check_modulus: np.uint64
-    check_reciprocal: np.uint64  # (2**64 - 1) // check_modulus
-    key_bits: np.uint64  # the key modulus is 2**key_bits - key_delta
-    key_delta: np.uint64
-    value_modulus: np.uint64  # of the paper's layout
-    max_weight: np.uint64
-    seed: np.uint64
-    tweak_0: np.uint64
-    tweak_1: np.uint64
-    tweak_2: np.uint64
-
-
-@njit(inline="always")
-def _offset(t: Table, digest: int, way: int) -> int:
-    """Return where in its segment a key's cell number `way` lies."""
-    word = mix(digest ^ (t.tweak_0 if way < 2 else t.tweak_1))
-    return scale(word & LOW_32 if way & 1 else word >> HALF, t.segment_cells)
 
 
 @njit(inline="always")
 def _take(cell: int, entry: int, modulus: int, negative: bool) -> int:
     """Take an entry's field out of a cell's; that of a negative entry is added."""
-    return (
-        min(cell + entry, cell + entry - modulus)
-        if negative
-        else subtract_mod(cell, entry, modulus)
-    )
+    return add_mod(cell, entry, modulus) if negative else subtract_mod(cell, entry, modulus)
 
 
 @njit(cache=True)
@@ -80,63 +42,6 @@ def inverse(a: int, p: int) -> int:
         before, now = now, before + quotient * now
         negative = not negative
     return p - now if negative else now
-
-
-@cache
-def encoder(k: int, limbs: int, valued: bool) -> Callable[..., None]:
-    """Return the loop that inserts keys.
-
-    k, limbs and layout are constants of the compiled loop: unrolled, it is twice as fast.
-    """
-    fields = LIMBS + limbs + valued
-
-    @njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
-    def encode(table: Any, keys: Any, weights: Any, values: Any, t: Table) -> None:
-        p = (ONE << t.key_bits) - t.key_delta
-        cells = np.empty((BLOCK, k), np.uint64)
-        added = np.empty((BLOCK, fields), np.uint64)
-        for first in range(0, len(keys), BLOCK):
-            block = uint64(min(BLOCK, len(keys) - first))
-            # Arithmetic without wide products, which the compiler turns into SIMD.
-            for i in range(block):
-                digest = t.seed
-                for limb in range(limbs):
-                    digest = mix(digest ^ keys[uint64(first) + i, limb])
-                word = mix(digest ^ t.tweak_2)
-                cell = scale(word >> HALF, t.starts) * t.segment_cells
-                for way in range(k):
-                    cells[i, way] = cell + _offset(t, digest, way)
-                    cell += t.segment_cells
-                weight = weights[uint64(first) + i]
-                added[i, WEIGHT] = weight
-                added[i, CHECK] = weight * scale(word & LOW_32, t.check_modulus)
-                if valued:
-                    added[i, fields - 1] = values[uint64(first) + i]
-            for i in range(block):
-                for way in range(k):
-                    prefetch_row(table, int64(cells[i, way]))
-                added[i, CHECK] = reduce_mod(added[i, CHECK], t.check_modulus, t.check_reciprocal)
-                for limb in range(limbs):
-                    added[i, LIMBS + limb] = multiply_mod(
-                        added[i, WEIGHT], keys[uint64(first) + i, limb], t.key_bits, t.key_delta
-                    )
-            for i in range(block):
-                for way in range(k):
-                    cell = cells[i, way]
-                    table[cell, WEIGHT] = add_mod(
-                        table[cell, WEIGHT], added[i, WEIGHT], t.weight_modulus
-                    )
-                    table[cell, CHECK] = add_mod(
-                        table[cell, CHECK], added[i, CHECK], t.check_modulus
-                    )
-                    for field in range(LIMBS, LIMBS + limbs):
-                        table[cell, field] = add_mod(table[cell, field], added[i, field], p)
-                    if valued:
-                        table[cell, fields - 1] = add_mod(
-                            table[cell, fields - 1], added[i, fields - 1], t.value_modulus
-                        )
-
-    return encode  # type: ignore[no-any-return]
 
 
 @cache
@@ -158,10 +63,9 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
     Work is done in batches without branches on data, since those would be coin tosses, and with
     the cells of a batch on their way to the cache before they are needed.
     """
-    fields = LIMBS + limbs
-    value_field = LIMBS + limbs
+    fields = value_field = LIMBS + limbs  # a value, if there is one, comes last
 
-    @njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
+    @njit(cache=True)
     def peel(
         table: Any, keys: Any, weights: Any, values: Any, ways: Any, bounds: Any, t: Table
     ) -> tuple[int, int, bool]:
@@ -204,9 +108,9 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
                     word = mix(digest ^ t.tweak_2)
                     starts[i] = scale(word >> HALF, t.starts)
                     for way in range(k):
-                        cells[i, way] = (starts[i] + uint64(way)) * t.segment_cells + _offset(
-                            t, digest, way
-                        )
+                        cells[i, way] = (
+                            starts[i] + uint64(way)
+                        ) * t.segment_cells + offset_in_segment(t, digest, way)
                         prefetch_row(table, int64(cells[i, way]))
                     magnitude = uint64(abs(weights[head + i]))
                     taken[i, WEIGHT] = magnitude
@@ -306,7 +210,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
                     t.check_reciprocal,
                 )
                 way = changed_segment[i] - scale(word >> HALF, t.starts)
-                home = changed_segment[i] * t.segment_cells + _offset(t, digest, way)
+                home = changed_segment[i] * t.segment_cells + offset_in_segment(t, digest, way)
                 pure &= _take(table[cell, CHECK], expected, t.check_modulus, negative) == 0
                 pure &= (way < uint64(k)) & (home == cell)
                 weights[tail] = -int64(magnitude) if negative else int64(magnitude)
@@ -315,4 +219,4 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
             tests += int64(to_test)
         return int64(listed), tests, reappeared
 
-    return peel  # type: ignore[no-any-return]
+    return peel
