@@ -144,7 +144,7 @@ def main() -> None:
         *(f"    {shape}: {rows}," for shape, rows in results.items()),
         "}",
     ]
-    TABLE.write_text("\n".join(lines) + "\n")
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     ruff = Path(sys.executable).with_name("ruff")
     subprocess.run([ruff, "format", "-q", TABLE], check=True)  # noqa: S603  # our own file
 

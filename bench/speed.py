@@ -199,8 +199,8 @@ def main() -> None:
         f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores, "
         f"{platform.machine()}.",
     ]
-    PAGE.write_text("\n".join(lines) + "\n")
-    Console().print(Markdown(PAGE.read_text()))
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Console().print(Markdown(PAGE.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

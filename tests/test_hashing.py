@@ -12,7 +12,7 @@ from linsketch import IBLT, BytesKeys, CountSketch, IntKeys, Seeds, Size
 from linsketch.hashing import digest, high_product, mix
 from tests.vectors import make
 
-VECTORS = json.loads(make.FILE.read_text())
+VECTORS = json.loads(make.FILE.read_text(encoding="utf-8"))
 
 
 def test_committed_vectors() -> None:
@@ -113,4 +113,6 @@ def test_every_limb_counts() -> None:
 def test_vectors_are_where_they_should_be() -> None:
     """The vectors lie beside the tests, in the file that docs/wire.md names."""
     root = Path(__file__).parents[1]
-    assert make.FILE.relative_to(root).as_posix() in (root / "docs/wire.md").read_text()
+    assert make.FILE.relative_to(root).as_posix() in (root / "docs/wire.md").read_text(
+        encoding="utf-8"
+    )

@@ -13,7 +13,9 @@ from linsketch.errors import PlanningError, VectorError, WireError
 from linsketch.rings import HEADER_BYTES, is_prime, largest_prime
 from tests import strategies
 
-MUST_FAIL = json.loads((Path(__file__).parent / "vectors/wire.json").read_text())["must_fail"]
+MUST_FAIL = json.loads((Path(__file__).parent / "vectors/wire.json").read_text(encoding="utf-8"))[
+    "must_fail"
+]
 
 
 @given(st.data())

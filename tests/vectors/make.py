@@ -151,4 +151,4 @@ def vectors() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n")
+    FILE.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

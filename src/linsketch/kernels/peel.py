@@ -45,8 +45,11 @@ def inverse(a: int, p: int) -> int:
 
 
 @cache
-def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bool]]:
+def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, int, bool]]:
     """Return the loop that lists a table's entries and takes them out of it.
+
+    It returns how many it listed, how many cells are left, how many tests it made, and:
+    `reappeared`, whether entries of equal keys must be added up.
 
     The arrays keys, weights, values and ways are the peel list: entries 0 .. listed-1 are out of
     the table, head .. tail-1 wait. What holds (docs/math.md, "The peel", has the proofs):
@@ -56,7 +59,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
     2. A cell is tested when it is scanned and when a removal has changed it, so every cell that
        comes to hold one key is seen: only the removal of that key can change it again.
     3. A test can err, rarely. A key is listed twice only after some cell that was zero has
-       become non-zero again: `reappeared` tells the caller to add up entries of equal keys.
+       become non-zero again, which `reappeared` tells.
     4. Each test adds at most one entry, each listed entry causes at most 2 * (k - 1) tests, and
        the list has room for `len(weights)`: the loop ends on any table.
 
@@ -68,7 +71,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
     @njit(cache=True)
     def peel(
         table: Any, keys: Any, weights: Any, values: Any, ways: Any, bounds: Any, t: Table
-    ) -> tuple[int, int, bool]:
+    ) -> tuple[int, int, int, bool]:
         p = (ONE << t.key_bits) - t.key_delta
         inverses = np.ones(int64(INVERSES), np.uint64)
         for a in range(uint64(2), min(INVERSES, t.max_weight + ONE)):
@@ -217,6 +220,12 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, bo
                 ways[tail] = way
                 tail += uint64(pure)
             tests += int64(to_test)
-        return int64(listed), tests, reappeared
+        cells_left = 0
+        for cell in range(uint64(len(table))):
+            held = uint64(0)
+            for field in range(fields + valued):
+                held |= table[cell, field]
+            cells_left += held != 0
+        return int64(listed), cells_left, tests, reappeared
 
     return peel

@@ -196,7 +196,7 @@ class IBLT(Sketch):
         values = np.empty(room if self.layout == "paper" else 0, np.uint64)
         peel = kernels.peel.peeler(*self._loop_constants())
         bounds = np.array(self.keys.bounds, np.uint64)
-        listed, tests, reappeared = peel(
+        listed, left, tests, reappeared = peel(
             table, keys, weights, values, np.empty(room, np.uint8), bounds, self._table
         )
         keys, counts = keys[:listed], weights[:listed]
@@ -205,7 +205,6 @@ class IBLT(Sketch):
             counts[weights[:listed] < 0] -= self.ring.segments[-1].modulus
         if reappeared:
             keys, counts = _add_up(keys, counts)
-        left = int(table.any(axis=1).sum())
         genuine = self.keys.valid(keys) & (np.abs(counts) <= self.max_count)
         exact = left == 0 and bool(genuine.all())
         keys, counts = keys[genuine], counts[genuine]

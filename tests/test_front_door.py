@@ -1,0 +1,105 @@
+"""What a newcomer meets: the import, the README, the command line."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import linsketch
+from linsketch.cli import app
+
+ROOT = Path(__file__).parents[1]
+RUN = CliRunner()
+
+
+def test_import_is_light() -> None:
+    """`import linsketch` loads no compiler, no command line and no data library."""
+    code = "import sys, linsketch; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # ours
+    heavy = {
+        "numba",
+        "llvmlite",
+        "typer",
+        "rich",
+        "wordfreq",
+        "matplotlib",
+        "polars",
+        "flwr",
+        "dask",
+    }
+    assert heavy.isdisjoint(output.split())
+
+
+def test_public_names_are_documented() -> None:
+    """Every public name exists and has a docstring."""
+    for name in linsketch.__all__:
+        assert getattr(linsketch, name).__doc__
+
+
+def test_readme_example(capsys: pytest.CaptureFixture[str]) -> None:
+    """The README's example runs and prints what the README says."""
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102  # our own README
+        said = [line.split("# prints ")[1] for line in block.splitlines() if "# prints " in line]
+        assert capsys.readouterr().out.splitlines() == said
+
+
+def test_readme_numbers_are_those_of_the_benchmarks() -> None:
+    """The README's table of speeds is the one that `make bench` wrote."""
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    quoted = [line for line in readme if re.match(r"\| 10{1,7},?0", line) or "≥" in line]
+    assert len(quoted) >= 3
+    assert all(line in page for line in quoted)
+
+
+def test_demo() -> None:
+    """The demo lists every word of the sum and says what each device sent."""
+    result = RUN.invoke(app, ["demo", "--devices", "3"])
+    assert result.exit_code == 0
+    assert "Every key was listed" in result.output
+    assert "count sketch" in result.output
+
+
+def test_demo_json() -> None:
+    """--json prints one object, with the wire sizes."""
+    result = RUN.invoke(app, ["demo", "--devices", "2", "--json"])
+    report = json.loads(result.output)
+    assert report["exact"] is True
+    assert report["status"] == "complete"
+    assert report["message_bytes"] == report["sketches"][0]["bytes"] + report["header_bytes"]
+    assert report["top"][0][0] == "the"
+
+
+def test_demo_without_a_word_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra, the demo says in one line what to install."""
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    result = RUN.invoke(app, ["demo"])
+    assert result.exit_code == 2
+    assert result.output.count("\n") == 1
+    assert "linsketch[demo]" in result.output
+
+
+def test_bad_option() -> None:
+    """A number out of range is an error of the user's, exit code 2, not a traceback."""
+    result = RUN.invoke(app, ["demo", "--devices", "0"])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_help_everywhere() -> None:
+    """Every command has a help text."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        result = RUN.invoke(app, [command.callback.__name__, "--help"])
+        assert result.exit_code == 0
+        assert (command.callback.__doc__ or "?").split()[0] in result.output
