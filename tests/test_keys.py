@@ -12,7 +12,6 @@ from linsketch.errors import ItemError, PlanningError
 from linsketch.keys import KeySpace
 from tests import strategies
 
-
 LONG: list[KeySpace[Any]] = [
     IntKeys(1024),
     BytesKeys(100),

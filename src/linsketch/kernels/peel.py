@@ -11,7 +11,6 @@ from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, offset_in
 from linsketch.kernels.words import (
     LOW_32,
     ONE,
-    add_mod,
     mix,
     multiply_mod,
     prefetch_row,
@@ -25,9 +24,9 @@ INVERSES = uint64(1024)  # inverses of small weights are kept, larger ones compu
 
 
 @njit(inline="always")
-def _take(cell: int, entry: int, modulus: int, negative: bool) -> int:
-    """Take an entry's field out of a cell's; that of a negative entry is added."""
-    return add_mod(cell, entry, modulus) if negative else subtract_mod(cell, entry, modulus)
+def _signed(residue: int, modulus: int, negative: bool) -> int:
+    """Return a residue or its negative."""
+    return subtract_mod(uint64(0), residue, modulus) if negative else residue
 
 
 @njit(cache=True)
@@ -95,11 +94,13 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
             if scanned < uint64(len(table)):
                 stop = min(scanned + uint64(BATCH), (segment + ONE) * t.segment_cells)
                 for cell in range(scanned, stop):
+                    if table[cell, WEIGHT] == 0:
+                        continue
                     for sign in range(1 + signed):
                         changed[to_test] = cell
                         changed_segment[to_test] = segment
                         changed_sign[to_test] = sign
-                        to_test += uint64(table[cell, WEIGHT] != 0)
+                        to_test += ONE
                 scanned = stop
                 segment += uint64(stop == (segment + ONE) * t.segment_cells)
             elif head < tail:
@@ -115,27 +116,25 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                             starts[i] + uint64(way)
                         ) * t.segment_cells + offset_in_segment(t, digest, way)
                         prefetch_row(table, int64(cells[i, way]))
+                    negative = weights[head + i] < 0
                     magnitude = uint64(abs(weights[head + i]))
-                    taken[i, WEIGHT] = magnitude
-                    taken[i, CHECK] = reduce_mod(
+                    taken[i, WEIGHT] = _signed(magnitude, t.weight_modulus, negative)
+                    check = reduce_mod(
                         magnitude * scale(word & LOW_32, t.check_modulus),
                         t.check_modulus,
                         t.check_reciprocal,
                     )
+                    taken[i, CHECK] = _signed(check, t.check_modulus, negative)
                     for limb in range(limbs):
-                        taken[i, LIMBS + limb] = multiply_mod(
+                        limb_sum = multiply_mod(
                             magnitude, keys[head + i, limb], t.key_bits, t.key_delta
                         )
+                        taken[i, LIMBS + limb] = _signed(limb_sum, p, negative)
                 for i in range(batch):
-                    negative = weights[head + i] < 0
-                    source_way = ways[head + i]
-                    source = cells[i, source_way]
-                    left = _take(
-                        table[source, WEIGHT], taken[i, WEIGHT], t.weight_modulus, negative
-                    )
-                    left |= _take(table[source, CHECK], taken[i, CHECK], t.check_modulus, negative)
-                    for field in range(LIMBS, fields):
-                        left |= _take(table[source, field], taken[i, field], p, negative)
+                    source = cells[i, ways[head + i]]
+                    left = table[source, WEIGHT] ^ taken[i, WEIGHT]
+                    for field in range(CHECK, fields):
+                        left |= table[source, field] ^ taken[i, field]
                     if left != 0:
                         continue
                     for limb in range(limbs):
@@ -149,16 +148,16 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                     for way in range(k):
                         cell = cells[i, way]
                         held = table[cell, WEIGHT] | table[cell, CHECK]
-                        table[cell, WEIGHT] = _take(
-                            table[cell, WEIGHT], taken[i, WEIGHT], t.weight_modulus, negative
+                        table[cell, WEIGHT] = subtract_mod(
+                            table[cell, WEIGHT], taken[i, WEIGHT], t.weight_modulus
                         )
-                        table[cell, CHECK] = _take(
-                            table[cell, CHECK], taken[i, CHECK], t.check_modulus, negative
+                        table[cell, CHECK] = subtract_mod(
+                            table[cell, CHECK], taken[i, CHECK], t.check_modulus
                         )
                         for field in range(LIMBS, fields):
                             held |= table[cell, field]
-                            table[cell, field] = _take(
-                                table[cell, field], taken[i, field], p, negative
+                            table[cell, field] = subtract_mod(
+                                table[cell, field], taken[i, field], p
                             )
                         if valued:
                             table[cell, value_field] = subtract_mod(
@@ -202,7 +201,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                     key = multiply_mod(
                         table[cell, LIMBS + limb], reciprocal, t.key_bits, t.key_delta
                     )
-                    key = p - key if negative and key else key
+                    key = _signed(key, p, negative)
                     pure &= key < bounds[limb]
                     digest = mix(digest ^ key)
                     keys[tail, limb] = key
@@ -214,7 +213,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 )
                 way = changed_segment[i] - scale(word >> HALF, t.starts)
                 home = changed_segment[i] * t.segment_cells + offset_in_segment(t, digest, way)
-                pure &= _take(table[cell, CHECK], expected, t.check_modulus, negative) == 0
+                pure &= table[cell, CHECK] == _signed(expected, t.check_modulus, negative)
                 pure &= (way < uint64(k)) & (home == cell)
                 weights[tail] = -int64(magnitude) if negative else int64(magnitude)
                 ways[tail] = way
