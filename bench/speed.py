@@ -114,7 +114,7 @@ def papers_setting() -> tuple[float, float, int]:
     table = IBLT.sized(space, capacity=1_250, max_count=10_000, seeds=Seeds(b"bench"))
     rng = np.random.default_rng(3)
     keys = rng.choice(space.bounds[0], 1_250, replace=False).astype(np.uint64)[:, None]
-    counts = np.minimum(rng.zipf(1.6, 1_250), 500).astype(np.int64)
+    counts = np.minimum(rng.zipf(1.8, 1_250), 200).astype(np.int64)
     vector = table.encode_keys(keys, counts)
     assert table.list_entries(vector).complete
     encode = best(lambda: table.encode_keys(keys, counts), 50)

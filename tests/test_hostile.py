@@ -88,7 +88,7 @@ def test_counts_beyond_the_plan_are_flagged() -> None:
     """Two vectors that together exceed max_count do not decode to something else unnoticed."""
     table = IBLT(IntKeys(8), Size(3, 3, 10), 100, Seeds(b"s"))
     peel = table.list_entries(table.encode({7: 100}) + table.encode({7: 20}))
-    assert not peel.complete or peel.histogram == {7: -8}
+    assert not peel.complete
 
 
 @pytest.mark.parametrize("load", [1.5, 3, 10])

@@ -81,6 +81,11 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
         changed = np.empty(2 * k * BATCH, np.uint64)
         changed_segment = np.empty(2 * k * BATCH, np.uint64)
         changed_sign = np.empty(2 * k * BATCH, np.bool_)
+        magnitudes = np.empty(2 * k * BATCH, np.uint64)
+        shown = np.empty((2 * k * BATCH, limbs), np.uint64)
+        shown_way = np.empty(2 * k * BATCH, np.uint64)
+        home = np.empty(2 * k * BATCH, np.uint64)
+        check_sum = np.empty(2 * k * BATCH, np.uint64)
         listed = head = tail = uint64(0)
         tests = 0
         reappeared = False
@@ -105,31 +110,29 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 segment += uint64(stop == (segment + ONE) * t.segment_cells)
             elif head < tail:
                 batch = min(uint64(BATCH), tail - head)
-                for i in range(batch):
+                for i in range(batch):  # SIMD again
                     digest = t.seed
                     for limb in range(limbs):
                         digest = mix(digest ^ keys[head + i, limb])
                     word = mix(digest ^ t.tweak_2)
                     starts[i] = scale(word >> HALF, t.starts)
                     for way in range(k):
-                        cells[i, way] = (
-                            starts[i] + uint64(way)
-                        ) * t.segment_cells + offset_in_segment(t, digest, way)
+                        cells[i, way] = (starts[i] + uint64(way)) * t.segment_cells
+                        cells[i, way] += offset_in_segment(t, digest, way)
+                    taken[i, WEIGHT] = uint64(abs(weights[head + i]))
+                    taken[i, CHECK] = taken[i, WEIGHT] * scale(word & LOW_32, t.check_modulus)
+                for i in range(batch):
+                    for way in range(k):
                         prefetch_row(table, int64(cells[i, way]))
                     negative = weights[head + i] < 0
-                    magnitude = uint64(abs(weights[head + i]))
-                    taken[i, WEIGHT] = _signed(magnitude, t.weight_modulus, negative)
-                    check = reduce_mod(
-                        magnitude * scale(word & LOW_32, t.check_modulus),
-                        t.check_modulus,
-                        t.check_reciprocal,
-                    )
-                    taken[i, CHECK] = _signed(check, t.check_modulus, negative)
                     for limb in range(limbs):
                         limb_sum = multiply_mod(
-                            magnitude, keys[head + i, limb], t.key_bits, t.key_delta
+                            taken[i, WEIGHT], keys[head + i, limb], t.key_bits, t.key_delta
                         )
                         taken[i, LIMBS + limb] = _signed(limb_sum, p, negative)
+                    check = reduce_mod(taken[i, CHECK], t.check_modulus, t.check_reciprocal)
+                    taken[i, CHECK] = _signed(check, t.check_modulus, negative)
+                    taken[i, WEIGHT] = _signed(taken[i, WEIGHT], t.weight_modulus, negative)
                 for i in range(batch):
                     source = cells[i, ways[head + i]]
                     left = table[source, WEIGHT] ^ taken[i, WEIGHT]
@@ -187,36 +190,38 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 if tail > uint64(len(weights) // 2):
                     break
             for i in range(to_test):
-                cell = changed[i]
-                negative = changed_sign[i]
-                magnitude = table[cell, WEIGHT]
-                magnitude = t.weight_modulus - magnitude if negative else magnitude
+                residue = table[changed[i], WEIGHT]
+                magnitude = t.weight_modulus - residue if changed_sign[i] else residue
                 if magnitude < INVERSES:
                     reciprocal = inverses[magnitude]
                 else:
                     reciprocal = inverse(magnitude % p, p)
-                pure = magnitude - ONE < t.max_weight  # neither zero nor too large
-                digest = t.seed
+                magnitudes[i] = magnitude
                 for limb in range(limbs):
                     key = multiply_mod(
-                        table[cell, LIMBS + limb], reciprocal, t.key_bits, t.key_delta
+                        table[changed[i], LIMBS + limb], reciprocal, t.key_bits, t.key_delta
                     )
-                    key = _signed(key, p, negative)
-                    pure &= key < bounds[limb]
-                    digest = mix(digest ^ key)
-                    keys[tail, limb] = key
+                    shown[i, limb] = _signed(key, p, changed_sign[i])
+            for i in range(to_test):  # no wide products: the compiler turns this into SIMD
+                digest = t.seed
+                for limb in range(limbs):
+                    digest = mix(digest ^ shown[i, limb])
                 word = mix(digest ^ t.tweak_2)
-                expected = reduce_mod(
-                    magnitude * scale(word & LOW_32, t.check_modulus),
-                    t.check_modulus,
-                    t.check_reciprocal,
+                shown_way[i] = changed_segment[i] - scale(word >> HALF, t.starts)
+                home[i] = changed_segment[i] * t.segment_cells + offset_in_segment(
+                    t, digest, shown_way[i]
                 )
-                way = changed_segment[i] - scale(word >> HALF, t.starts)
-                home = changed_segment[i] * t.segment_cells + offset_in_segment(t, digest, way)
-                pure &= table[cell, CHECK] == _signed(expected, t.check_modulus, negative)
-                pure &= (way < uint64(k)) & (home == cell)
-                weights[tail] = -int64(magnitude) if negative else int64(magnitude)
-                ways[tail] = way
+                check_sum[i] = magnitudes[i] * scale(word & LOW_32, t.check_modulus)
+            for i in range(to_test):
+                check = reduce_mod(check_sum[i], t.check_modulus, t.check_reciprocal)
+                pure = table[changed[i], CHECK] == _signed(check, t.check_modulus, changed_sign[i])
+                pure &= magnitudes[i] - ONE < t.max_weight  # neither zero nor too large
+                pure &= (shown_way[i] < uint64(k)) & (home[i] == changed[i])
+                for limb in range(limbs):
+                    pure &= shown[i, limb] < bounds[limb]
+                    keys[tail, limb] = shown[i, limb]
+                weights[tail] = -int64(magnitudes[i]) if changed_sign[i] else int64(magnitudes[i])
+                ways[tail] = shown_way[i]
                 tail += uint64(pure)
             tests += int64(to_test)
         cells_left = 0

@@ -173,11 +173,12 @@ class IBLT(Sketch):
             held = [int(array[cell]) for array in vector.arrays]
             if not any(held):
                 return 0
-            weight = held[0] if held[0] <= self.max_count else held[0] - moduli[0]
             ones = [1, int(check[0]), *key[0].tolist()]
-            if all(h == weight * one % q for h, one, q in zip(held, ones, moduli, strict=False)):
-                count = held[-1] if self.layout == "paper" else held[0]
-                return count if weight > 0 else count - moduli[0]
+            for weight in (held[0], held[0] - moduli[0]):
+                sums = [weight * one % q for one, q in zip(ones, moduli, strict=False)]
+                if abs(weight) <= self.max_count and sums == held[: len(ones)]:
+                    count = held[-1] if self.layout == "paper" else held[0]
+                    return count if weight > 0 else count - moduli[0]
         return None
 
     def list_entries(self, vector: RingVector) -> Peel:
@@ -187,37 +188,18 @@ class IBLT(Sketch):
         subtracted than added.
         """
         self._own(vector)
-        table = self._empty()
-        for column, array in enumerate(vector.arrays):
-            table[:, column] = array
-        room = 2 * self.size.cells + _SPARE_ENTRIES
-        keys = np.empty((room, self.keys.limbs), np.uint64)
-        weights = np.empty(room, np.int64)
-        values = np.empty(room if self.layout == "paper" else 0, np.uint64)
-        peel = kernels.peel.peeler(*self._loop_constants())
-        bounds = np.array(self.keys.bounds, np.uint64)
-        listed, left, tests, reappeared = peel(
-            table, keys, weights, values, np.empty(room, np.uint8), bounds, self._table
-        )
-        keys, counts = keys[:listed], weights[:listed]
-        if self.layout == "paper":
-            counts = values[:listed].astype(np.int64)
-            counts[weights[:listed] < 0] -= self.ring.segments[-1].modulus
-        if reappeared:
-            keys, counts = _add_up(keys, counts)
+        keys, counts, left, tests = self._peel(vector)
         genuine = self.keys.valid(keys) & (np.abs(counts) <= self.max_count)
         exact = left == 0 and bool(genuine.all())
-        keys, counts = keys[genuine], counts[genuine]
+        if not exact:
+            keys, counts = keys[genuine], counts[genuine]
         cardinality = Cardinality(len(keys), 0.0)
         if left:
             mass = int(vector.arrays[0].sum()) // self.size.k
             cardinality = estimate_keys(self.size, left, len(keys), mass)
+        failure = Status.PARTIAL if len(keys) else Status.UNDECODABLE
         return Peel(
-            status=Status.COMPLETE
-            if exact
-            else Status.PARTIAL
-            if len(keys)
-            else Status.UNDECODABLE,
+            status=Status.COMPLETE if exact else failure,
             space=self.keys,
             keys=keys,
             counts=counts,
@@ -225,6 +207,29 @@ class IBLT(Sketch):
             cardinality=cardinality,
             false_probability=0.0 if exact else min(1.0, tests * self._false_rate),
         )
+
+    def _peel(self, vector: RingVector) -> tuple[Words, Counts, int, int]:
+        """Peel a copy of the table: listed keys and counts, cells left, tests made."""
+        table = self._empty()
+        for column, array in enumerate(vector.arrays):
+            table[:, column] = array
+        room = 2 * self.size.cells + _SPARE_ENTRIES
+        keys = np.empty((room, self.keys.limbs), np.uint64)
+        weights = np.empty(room, np.int64)
+        values = np.empty(room if self.layout == "paper" else 0, np.uint64)
+        ways = np.empty(room, np.uint8)
+        bounds = np.array(self.keys.bounds, np.uint64)
+        peel = kernels.peel.peeler(*self._loop_constants())
+        listed, left, tests, reappeared = peel(
+            table, keys, weights, values, ways, bounds, self._table
+        )
+        keys, counts = keys[:listed], weights[:listed]
+        if self.layout == "paper":
+            counts = values[:listed].astype(np.int64)
+            counts[weights[:listed] < 0] -= self.ring.segments[-1].modulus
+        if reappeared:
+            keys, counts = _add_up(keys, counts)
+        return keys, counts, left, tests
 
     @property
     def _false_rate(self) -> float:
