@@ -4,6 +4,9 @@ Command: make sizes. Run time: about 40 minutes on 2 cores. Expect for 1% failur
 key at 100 keys (k = 4), 1.30 at 1,000 (k = 3), then fuse with k = 4: 1.21 at 10**4, 1.12 at
 10**5, 1.07 at 10**6.
 
+`python bench/sizes.py check` counts failures of tables whose sizes are extrapolated, to rates or
+numbers of keys that were not measured.
+
 Each trial fills a real table with random keys and lists it. A size is accepted when the failures
 seen, plus two standard deviations, stay below the target; bisection finds the smallest.
 """
@@ -17,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from linsketch import kernels
-from linsketch.sketch.sizing import Hashing, Size, segment_count
+from linsketch.sketch.sizing import Hashing, Size, segment_count, smallest_size
 
 TABLE = Path(__file__).parents[1] / "src/linsketch/sketch/sizing_table.py"
 SHAPES: list[tuple[int, Hashing]] = [
@@ -133,6 +136,29 @@ def measure(shape: tuple[int, Hashing]) -> list[tuple[int, float, float]]:
     return rows
 
 
+CHECKS = [  # keys, failure probability, trials
+    (10, 1e-4, 1_000_000),
+    (100, 1e-4, 1_000_000),
+    (100, 1e-5, 3_000_000),
+    (1_000, 1e-4, 300_000),
+    (10_000, 1e-4, 60_000),
+    (10_000_000, 0.01, 30),
+]
+
+
+def check() -> None:
+    """Count failures where the sizes are extrapolated."""
+    for keys, target, trials in CHECKS:
+        size = smallest_size(keys, target)
+        table = Trials(size, keys)
+        failures = sum(table.fails() for _ in range(trials))
+        sys.stdout.write(
+            f"{keys:,} keys, target {target:g}: k = {size.k}, {size.hashing}, "
+            f"{size.cells / keys:.3f} cells a key, {failures} of {trials:,} failed\n"
+        )
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Measure every shape and write the table."""
     with ProcessPoolExecutor(2) as pool:
@@ -150,4 +176,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    check() if sys.argv[1:] == ["check"] else main()
