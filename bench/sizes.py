@@ -78,7 +78,7 @@ class Trials:
         size = self.size
         check, key_bits, delta, modulus = 509, 61, 1, 1 << self.keys.bit_length()
         numbers = [size.starts, size.segment_cells, modulus, check, (2**64 - 1) // check]
-        numbers += [key_bits, delta, modulus, self.keys]
+        numbers += [key_bits, delta, self.keys]
         words = self.rng.integers(0, 1 << 64, 4, dtype=np.uint64)
         parameters = kernels.table.Table(*map(np.uint64, numbers), *words)
         keys = self.rng.integers(0, 1 << BITS, (self.keys, 1), dtype=np.uint64)

@@ -44,7 +44,7 @@ def places(table: IBLT, key: Key) -> tuple[list[int], int]:
         (start + way) * size.segment_cells + (halves[way] * size.segment_cells >> 32)
         for way in range(size.k)
     ]
-    return cells, halves[5] * table.ring.segments[1].modulus >> 32
+    return cells, 1 + (halves[5] * (table.ring.segments[1].modulus - 1) >> 32)
 
 
 def encode(table: IBLT, entries: Iterable[tuple[Key, int]]) -> RingVector:

@@ -101,6 +101,6 @@ def test_refusals() -> None:
         threshold_sample(one, 1.0000001, system_states(1))
     with pytest.raises(CountError, match="must lie in"):
         binomial_sample(-one, 2.0, system_states(1))
-    with pytest.raises(CountError, match="one each"):
+    with pytest.raises(CountError, match="one state each"):
         threshold_sample(one, 2.0, system_states(2))
     assert on_grid(1.0000001) == 1.0

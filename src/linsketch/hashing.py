@@ -11,11 +11,10 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linsketch.arrays import Words
 from linsketch.errors import PlanningError
 
-Words = NDArray[np.uint64]
 SHARED = 0xFFFFFFFF  # stands for "the same in every round" in a derivation
 _HALF = np.uint64(32)
 _LOW_32 = np.uint64(0xFFFFFFFF)

@@ -13,14 +13,13 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from linsketch.arrays import Mask, Words
 from linsketch.errors import ItemError, PlanningError
 
 MAX_LIMB_BITS = 61
 ROOT = "abcdefghijklmnopqrstuvwxyz0123456789'@#-;*:./_"
 """The 46 characters of the paper's experiments (section 7)."""
 
-Words = NDArray[np.uint64]
-Mask = NDArray[np.bool_]
 Item = TypeVar("Item")
 Outside = Literal["raise", "drop"]
 

@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import hashing
+from linsketch.arrays import Words
+from linsketch.errors import CountError
 from linsketch.hashing import Seeds
-from linsketch.keys import Words
 
 
-def simulated_states(seeds: Seeds, users: NDArray[np.uint64], keys: Words) -> Words:
+def simulated_states(seeds: Seeds, users: NDArray[np.integer], keys: Words) -> Words:
     """Return states for a simulation: the same for the same seed, round, repetition, user, key."""
+    if users.dtype.kind not in "iu" or users.shape != (len(keys),):
+        raise CountError("Users must be integers, one for each row of keys.")
     (seed,) = seeds.words("sampling", 1)
-    return hashing.digest(np.column_stack([users, keys]), seed)
+    return hashing.digest(np.column_stack([users.astype(np.uint64), keys]), seed)
 
 
 def system_states(rows: int) -> Words:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import kernels
+from linsketch.arrays import Words
 from linsketch.errors import PlanningError, VectorError, WireError
 
 MAGIC = b"LSKV"
@@ -24,8 +25,6 @@ _CHECKSUM_BYTES = 8
 HEADER_BYTES = _HEAD.size + _CHECKSUM_BYTES
 MAX_MODULUS = 1 << 63  # the sum of two entries must fit into 64 bits
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-
-Words = NDArray[np.uint64]
 
 
 def is_prime(n: int) -> bool:

@@ -8,9 +8,8 @@ both rules are exact in integers, given uniform states (`linsketch.randomness`).
 import numpy as np
 
 from linsketch import hashing, kernels
+from linsketch.arrays import Counts, Words
 from linsketch.errors import CountError, PlanningError
-from linsketch.keys import Words
-from linsketch.sketch.base import Counts
 
 GRID = 1 << 16
 MAX_THRESHOLD = 1 << 32
@@ -30,11 +29,16 @@ def _numerator(t: float) -> int:
     return int(t * GRID)
 
 
-def _checked(counts: Counts, states: Words) -> None:
-    if counts.shape != states.shape:
-        raise CountError(f"{len(states)} states for {len(counts)} counts: one each, please.")
-    if len(counts) and not 0 <= counts.min() <= counts.max() < 1 << 47:
-        raise CountError("Counts to sample must lie in 0 .. 2**47 - 1.")
+def _checked(counts: Counts, states: Words, bits: int) -> None:
+    if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.shape != states.shape:
+        raise CountError(
+            f"Counts must be integers with one state each, not {counts.dtype} of shape "
+            f"{counts.shape} with states of shape {states.shape}."
+        )
+    if len(counts) and not 0 <= counts.min() <= counts.max() < 1 << bits:
+        raise CountError(
+            f"Counts must lie in 0 .. 2**{bits} - 1; these go from {counts.min()} to {counts.max()}."
+        )
 
 
 def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
@@ -49,7 +53,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
     >>> int(threshold_sample(np.ones(9000, np.int64), 3.0, system_states(9000)).sum()) // 3 > 2500
     True
     """
-    _checked(counts, states)
+    _checked(counts, states, 47)  # 2**16 times a count must fit
     numerator = _numerator(t)
     floor, fraction = divmod(numerator, GRID)
     draw = hashing.high_product(hashing.mix(states), numerator).astype(np.int64)
@@ -59,7 +63,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
 
 def binomial_sample(counts: Counts, t: float, states: Words) -> Counts:
     """Keep each unit of each count with probability 1 / t; the server multiplies by t."""
-    _checked(counts, states)
+    _checked(counts, states, 32)  # the time is that of one draw a unit
     kept = np.zeros_like(counts)
     kernels.sampling.keep_units(counts, states, _numerator(t), GRID, kept)
     return kept

@@ -5,8 +5,8 @@ from typing import Any
 
 from numba import njit
 
-PRECISION = 1e-9
-MOST_SWEEPS = 100_000
+PRECISION = 1e-8
+MOST_SWEEPS = 20_000
 
 
 @njit(cache=True)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, uint64
 
-from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, offset_in_segment
+from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
 from linsketch.kernels.words import (
-    LOW_32,
     ONE,
     add_mod,
     mix,
@@ -49,7 +48,7 @@ def encoder(k: int, limbs: int, valued: bool) -> Callable[..., None]:
                     cell += t.segment_cells
                 weight = weights[uint64(first) + i]
                 added[i, WEIGHT] = weight
-                added[i, CHECK] = weight * scale(word & LOW_32, t.check_modulus)
+                added[i, CHECK] = weight * check_of(t, word)
                 if valued:
                     added[i, fields - 1] = values[uint64(first) + i]
             for i in range(block):
@@ -73,7 +72,7 @@ def encoder(k: int, limbs: int, valued: bool) -> Callable[..., None]:
                         table[cell, field] = add_mod(table[cell, field], added[i, field], p)
                     if valued:
                         table[cell, fields - 1] = add_mod(
-                            table[cell, fields - 1], added[i, fields - 1], t.value_modulus
+                            table[cell, fields - 1], added[i, fields - 1], t.weight_modulus
                         )
 
     return encode

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, uint64
 
-from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, offset_in_segment
+from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
 from linsketch.kernels.words import (
-    LOW_32,
     ONE,
     mix,
     multiply_mod,
@@ -120,7 +119,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                         cells[i, way] = (starts[i] + uint64(way)) * t.segment_cells
                         cells[i, way] += offset_in_segment(t, digest, way)
                     taken[i, WEIGHT] = uint64(abs(weights[head + i]))
-                    taken[i, CHECK] = taken[i, WEIGHT] * scale(word & LOW_32, t.check_modulus)
+                    taken[i, CHECK] = taken[i, WEIGHT] * check_of(t, word)
                 for i in range(batch):
                     for way in range(k):
                         prefetch_row(table, int64(cells[i, way]))
@@ -164,7 +163,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                             )
                         if valued:
                             table[cell, value_field] = subtract_mod(
-                                table[cell, value_field], value, t.value_modulus
+                                table[cell, value_field], value, t.weight_modulus
                             )
                         reappeared |= held == 0
                         for sign in range(1 + signed):
@@ -211,7 +210,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 home[i] = changed_segment[i] * t.segment_cells + offset_in_segment(
                     t, digest, shown_way[i]
                 )
-                check_sum[i] = magnitudes[i] * scale(word & LOW_32, t.check_modulus)
+                check_sum[i] = magnitudes[i] * check_of(t, word)
             for i in range(to_test):
                 check = reduce_mod(check_sum[i], t.check_modulus, t.check_reciprocal)
                 pure = table[changed[i], CHECK] == _signed(check, t.check_modulus, changed_sign[i])

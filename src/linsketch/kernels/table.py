@@ -23,12 +23,11 @@ class Table(NamedTuple):
 
     starts: np.uint64  # segments in which a key's first cell may lie
     segment_cells: np.uint64
-    weight_modulus: np.uint64
+    weight_modulus: np.uint64  # also of the value in the paper's layout
     check_modulus: np.uint64
     check_reciprocal: np.uint64  # (2**64 - 1) // check_modulus
     key_bits: np.uint64  # the key modulus is 2**key_bits - key_delta
     key_delta: np.uint64
-    value_modulus: np.uint64  # of the paper's layout
     max_weight: np.uint64
     seed: np.uint64
     tweak_0: np.uint64
@@ -41,3 +40,12 @@ def offset_in_segment(t: Table, digest: int, way: int) -> int:
     """Return where in its segment a key's cell number `way` lies."""
     word = mix(digest ^ (t.tweak_0 if way < 2 else t.tweak_1))
     return scale(word & LOW_32 if way & 1 else word >> HALF, t.segment_cells)
+
+
+@njit(inline="always")
+def check_of(t: Table, word: int) -> int:
+    """Return the check, 1 .. check_modulus - 1, from the low half of a key's last word.
+
+    Never 0, or a key of zeros would leave a trace in the weight alone.
+    """
+    return scale(word & LOW_32, t.check_modulus - uint64(1)) + uint64(1)

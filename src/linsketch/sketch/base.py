@@ -9,13 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linsketch.arrays import Counts, Words
 from linsketch.errors import CountError, PlanningError, VectorError
-from linsketch.keys import KeySpace, Words
+from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector
-
-Counts = NDArray[np.int64]
 
 
 class Sketch(ABC):

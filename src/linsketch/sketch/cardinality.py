@@ -13,6 +13,7 @@ import numpy as np
 from linsketch import kernels
 from linsketch.sketch.sizing import Size
 
+_LEAST_CORE = 0.1  # no table's smallest core takes up less of it
 _SATURATED = 3.0  # with no free cell left, no more than this were expected (95%)
 
 
@@ -39,8 +40,12 @@ def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
     """Estimate the keys of a table that has `left` non-empty cells after `listed` keys came out.
 
     Each key has a count of one or more, so the table's mass (its total count) bounds the answer.
+    Where far less is left than the smallest core, it is a few knotted keys, two in each cell.
     """
     cells = size.cells
+    knots = Cardinality(listed + math.ceil(2 * left / size.k), 0.0)
+    if left < _LEAST_CORE * cells:
+        return knots
     target = max(float(cells - left), min(_SATURATED, cells / 2))
     low, high = 0.5 * cells, 64.0 * cells  # any threshold load lies above half a key a cell
     while high / low > 1.0002:
@@ -51,8 +56,7 @@ def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
             high = middle
     expected = free_cells(size, high)
     if left < 0.5 * (cells - expected):
-        # Far less is left than the smallest core: a few knotted keys, two in each cell.
-        return Cardinality(listed + math.ceil(2 * left / size.k), 0.0)
+        return knots
     if mass < high:
         return Cardinality(float(max(mass, listed)), 0.0)
     slope = (expected - free_cells(size, 1.01 * high)) / (0.01 * high)

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linsketch import hashing
+from linsketch.arrays import Counts, Estimates, Words
 from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
-from linsketch.keys import KeySpace, Words
+from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment
-from linsketch.sketch.base import Counts, Sketch, check_max_count
-
-Estimates = NDArray[np.float64]
+from linsketch.sketch.base import Sketch, check_max_count
 
 
 @dataclass(frozen=True)

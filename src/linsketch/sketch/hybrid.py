@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from linsketch.arrays import Estimates, Words
 from linsketch.errors import VectorError
 from linsketch.hashing import Seeds
-from linsketch.keys import KeySpace, Words
+from linsketch.keys import KeySpace
 from linsketch.rings import RingVector
-from linsketch.sketch.countsketch import CountSketch, Estimates
+from linsketch.sketch.countsketch import CountSketch
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class HybridSketch:
     width: int
     max_count: int
     seed: bytes
+
+    def __post_init__(self) -> None:
+        self.for_round(0)
 
     def for_round(self, round_: int) -> CountSketch:
         """Return the sketch that users of one round encode with."""

@@ -13,11 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from linsketch import hashing, kernels
+from linsketch.arrays import Counts, Words
 from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import Seeds
-from linsketch.keys import KeySpace, Words
+from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment, largest_prime
-from linsketch.sketch.base import Counts, Sketch, check_max_count
+from linsketch.sketch.base import Sketch, check_max_count
 from linsketch.sketch.cardinality import Cardinality, estimate_keys
 from linsketch.sketch.peel import Peel, Status
 from linsketch.sketch.sizing import Hashing, Size, smallest_size
@@ -105,7 +106,6 @@ class IBLT(Sketch):
             (2**64 - 1) // check,
             key_bits,
             2**key_bits - self.key_modulus,
-            weight,
             self.max_count,
             *self.seeds.words("iblt", 4),
         )
@@ -158,7 +158,8 @@ class IBLT(Sketch):
             + hashing.scale(words[way], self.size.segment_cells)
             for way in range(self.size.k)
         ]
-        return np.stack(cells, axis=1), hashing.scale(check, self.ring.segments[1].modulus)
+        checks = hashing.scale(check, self.ring.segments[1].modulus - 1) + np.uint64(1)
+        return np.stack(cells, axis=1), checks
 
     def lookup(self, vector: RingVector, item: Any) -> int | None:
         """Return an item's count without listing the table, or None if its cells cannot tell.

@@ -5,8 +5,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from linsketch.keys import KeySpace, Words
-from linsketch.sketch.base import Counts
+from linsketch.arrays import Counts, Words
+from linsketch.keys import KeySpace
 from linsketch.sketch.cardinality import Cardinality
 
 

@@ -1,0 +1,9 @@
+"""Names for the arrays that walk through the library."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+Counts = NDArray[np.int64]
+Estimates = NDArray[np.float64]
+Mask = NDArray[np.bool_]
