@@ -88,5 +88,11 @@ def test_refusals() -> None:
         sketch.encode({1: 11})
     with pytest.raises(VectorError):
         sketch.estimate(CountMin(IntKeys(8), 1, 6, 10, ROUND).encode({1: 1}), [1])
+    with pytest.raises(CountError, match="out of bounds"):
+        sketch.encode_keys(np.array([[300]], np.uint64), np.array([1]))
+    with pytest.raises(PlanningError, match="Seeds"):
+        CountSketch(IntKeys(8), 1, 5, 10, ROUND, b"s")  # type: ignore[arg-type]
+    with pytest.raises(PlanningError):
+        HybridSketch(Utf8Keys(8), 0, 5, 10, b"s")
     with pytest.raises(VectorError):
         HybridSketch(Utf8Keys(8), 1, 5, 10, b"s").estimate({}, ["a"])

@@ -55,7 +55,7 @@ STRUCTURED = {
 @pytest.mark.parametrize("name", STRUCTURED)
 @pytest.mark.parametrize("size", [Size(3, 3, 100), Size(4, 12, 50)])
 def test_uniform_and_independent(name: str, size: Size) -> None:
-    """Cells, checks, and pairs of them, are uniform on structured keys (a false alarm in 10**7 looks)."""
+    """Cells, checks, and pairs of them, are uniform on structured keys (false alarms: 10**-7)."""
     table = IBLT(IntKeys(60), size, 10**6, Seeds(b"uniform", 1))
     cells, checks = table.positions(STRUCTURED[name] & np.uint64(2**60 - 1))
     offsets = (cells % np.uint64(size.segment_cells)).astype(np.int64)

@@ -112,6 +112,23 @@ def test_foreign_keys() -> None:
     with pytest.raises(ItemError, match="belongs to no item"):
         Utf8Keys(2).decode(broken)
     assert not BytesKeys(2).valid(np.array([[0]], np.uint64)).any()
+    for space in (IntKeys(8), TextKeys("ab", 2)):
+        with pytest.raises(ItemError, match="belongs to no item"):
+            space.decode(np.array([[300]], np.uint64))
+
+
+def test_integer_arrays() -> None:
+    """Arrays of integers encode like lists, errors and dropping included."""
+    space = IntKeys(8)
+    for dtype in (np.int64, np.uint8, np.uint64):
+        array = np.array([0, 7, 255], dtype)
+        assert np.array_equal(space.encode(array).keys, space.encode(array.tolist()).keys)
+    mixed = np.array([-1, 5, 256])
+    assert space.encode(mixed, outside="drop").keys.tolist() == [[5]]
+    assert space.encode(mixed, outside="drop").dropped == 2
+    with pytest.raises(ItemError, match="-1"):
+        space.encode(mixed)
+    assert IntKeys(64).decode(IntKeys(64).encode(array).keys) == [0, 7, 255]
 
 
 @pytest.mark.parametrize(

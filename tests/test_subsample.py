@@ -101,6 +101,10 @@ def test_refusals() -> None:
         threshold_sample(one, 1.0000001, system_states(1))
     with pytest.raises(CountError, match="must lie in"):
         binomial_sample(-one, 2.0, system_states(1))
+    with pytest.raises(CountError, match="integers"):
+        threshold_sample(np.ones(1), 2.0, system_states(1))  # type: ignore[arg-type]
+    with pytest.raises(CountError, match="Users"):
+        simulated_states(Seeds(b"s"), np.ones(3), np.zeros((3, 1), np.uint64))  # type: ignore[arg-type]
     with pytest.raises(CountError, match="one state each"):
         threshold_sample(one, 2.0, system_states(2))
     assert on_grid(1.0000001) == 1.0

@@ -38,6 +38,12 @@ class Seeds:
         if not all(0 <= number < SHARED for number in numbers):
             raise PlanningError(f"Round and repetition must lie in 0 .. 2**32 - 2, not {numbers}.")
 
+    @property
+    def name(self) -> str:
+        """One line for the name of a sketch."""
+        round_ = "shared" if self.round is None else self.round
+        return f"seed={self.seed.hex()},round={round_},repetition={self.repetition}"
+
     def words(self, label: str, count: int) -> tuple[int, ...]:
         """Derive `count` 64-bit words for one purpose."""
         round_ = SHARED if self.round is None else self.round

@@ -17,6 +17,7 @@ from linsketch.arrays import Mask, Words
 from linsketch.errors import ItemError, PlanningError
 
 MAX_LIMB_BITS = 61
+_CHUNK = 1 << 16  # keys checked at once, to bound the memory
 ROOT = "abcdefghijklmnopqrstuvwxyz0123456789'@#-;*:./_"
 """The 46 characters of the paper's experiments (section 7)."""
 
@@ -41,6 +42,11 @@ class KeySpace(ABC, Generic[Item]):
 
     @property
     @abstractmethod
+    def name(self) -> str:
+        """The space in a word, like utf8:20."""
+
+    @property
+    @abstractmethod
     def bounds(self) -> tuple[int, ...]:
         """What each limb of a key stays below."""
 
@@ -58,8 +64,8 @@ class KeySpace(ABC, Generic[Item]):
             if outside != "drop":
                 first = int(np.argmin(kept))
                 raise ItemError(
-                    f"The item {_short(given[first])} {reasons[first]}. "
-                    'Change the keys, or encode with outside="drop".'
+                    f"The item {_short(given[first])} {reasons[first]}. Take larger keys, or drop "
+                    'such items: keys.encode(items, outside="drop") says how many.'
                 )
             given = [item for item, keep in zip(given, kept, strict=True) if keep]
         if not given:
@@ -68,19 +74,22 @@ class KeySpace(ABC, Generic[Item]):
 
     def decode(self, keys: Words) -> list[Item]:
         """Turn keys back into items."""
-        items = self._to_items(keys) if len(keys) else []
-        if None in items:
-            raise ItemError(f"Key {keys[items.index(None)].tolist()} belongs to no item.")
-        return items  # type: ignore[return-value]  # no None left
+        valid = self.valid(keys)
+        if not valid.all():
+            raise ItemError(f"Key {keys[np.argmin(valid)].tolist()} belongs to no item.")
+        return self._to_items(keys) if len(keys) else []
 
     def valid(self, keys: Words) -> Mask:
         """Tell which keys belong to an item; false peels and hostile tables hold others."""
         inside: Mask = np.all(keys < np.array(self.bounds, np.uint64), axis=1)
-        if not self._bounds_suffice:
-            inside[inside] = [item is not None for item in self._to_items(keys[inside])]
+        for first in range(0, len(keys), _CHUNK):
+            chunk = slice(first, first + _CHUNK)
+            inside[chunk] &= self._genuine(keys[chunk])
         return inside
 
-    _bounds_suffice = True  # every row of limbs below the bounds is some item's key
+    def _genuine(self, keys: Words) -> Mask:
+        """Tell which keys of limbs below their bounds belong to an item: all, unless overridden."""
+        return np.ones(len(keys), bool)
 
     @abstractmethod
     def _reasons(self, items: Sequence[Item]) -> list[str | None]:
@@ -90,7 +99,7 @@ class KeySpace(ABC, Generic[Item]):
     def _to_keys(self, items: Sequence[Item]) -> Words: ...
 
     @abstractmethod
-    def _to_items(self, keys: Words) -> Sequence[Item | None]: ...
+    def _to_items(self, keys: Words) -> list[Item]: ...
 
 
 def _short(item: object) -> str:
@@ -148,10 +157,23 @@ class IntKeys(KeySpace[int]):
         if not 1 <= self.bits <= 1024:
             raise PlanningError(f"IntKeys take 1 to 1024 bits, not {self.bits}.")
 
+    @property
+    def name(self) -> str:
+        """The space in a word."""
+        return f"int:{self.bits}"
+
     @cached_property
     def bounds(self) -> tuple[int, ...]:
         """What each limb of a key stays below."""
         return _bit_bounds(self.bits)
+
+    def encode(self, items: Iterable[int], outside: Outside = "raise") -> Encoded:
+        """Turn integers into keys; arrays of at most 64 bits go without a Python loop."""
+        if isinstance(items, np.ndarray) and items.dtype.kind in "iu" and self.limbs == 1:
+            kept: Mask = (items >= 0) & (items < 1 << self.bits)
+            if items.ndim == 1 and (kept.all() or outside == "drop"):
+                return Encoded(items[kept].astype(np.uint64)[:, None], kept)
+        return super().encode(items, outside)
 
     def _reasons(self, items: Sequence[int]) -> list[str | None]:
         limit = 1 << self.bits
@@ -169,7 +191,7 @@ class IntKeys(KeySpace[int]):
         flat = b"".join(int(item).to_bytes(length, "little") for item in items)
         return _bytes_to_limbs(np.frombuffer(flat, np.uint8).reshape(-1, length), self.bounds)
 
-    def _to_items(self, keys: Words) -> list[int | None]:
+    def _to_items(self, keys: Words) -> list[int]:
         if self.limbs == 1:
             return list(keys[:, 0].tolist())
         rows = _limbs_to_bytes(keys, self.bounds, -(-self.bits // 8))
@@ -207,6 +229,11 @@ class TextKeys(KeySpace[str]):
         width = -(-self.length // limbs)
         return (width,) * (limbs - 1) + (self.length - width * (limbs - 1),)
 
+    @property
+    def name(self) -> str:
+        """The space in a word."""
+        return f"text:{self.length}:{self.alphabet}"
+
     @cached_property
     def bounds(self) -> tuple[int, ...]:
         """What each limb of a key stays below."""
@@ -236,7 +263,7 @@ class TextKeys(KeySpace[str]):
             first += width
         return keys
 
-    def _to_items(self, keys: Words) -> list[str | None]:
+    def _to_items(self, keys: Words) -> list[str]:
         codes = np.empty((len(keys), self.length), "<u4")
         first = 0
         for limb, width in enumerate(self._widths):
@@ -261,11 +288,15 @@ class BytesKeys(KeySpace[bytes]):
     """
 
     max_bytes: int
-    _bounds_suffice = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_bytes <= 1024:
             raise PlanningError(f"Keys take 1 to 1024 bytes, not {self.max_bytes}.")
+
+    @property
+    def name(self) -> str:
+        """The space in a word."""
+        return f"bytes:{self.max_bytes}"
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
@@ -290,16 +321,19 @@ class BytesKeys(KeySpace[bytes]):
         rows[np.arange(len(items)), lengths] = 1
         return _bytes_to_limbs(rows, self.bounds)
 
-    def _to_items(self, keys: Words) -> list[bytes | None]:
+    def _rows(self, keys: Words) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+        """Return the bytes of each key, and where its last one that is not zero lies."""
         rows = _limbs_to_bytes(keys, self.bounds, self.max_bytes + 1)
-        lengths = self.max_bytes - np.argmax(rows[:, ::-1] != 0, axis=1)
-        marked = rows[np.arange(len(rows)), lengths] == 1
-        flat = rows.tobytes()
-        starts = range(0, len(flat), rows.shape[1])
-        return [
-            flat[start : start + length] if mark else None
-            for start, length, mark in zip(starts, lengths.tolist(), marked.tolist(), strict=True)
-        ]
+        return rows, self.max_bytes - np.argmax(rows[:, ::-1] != 0, axis=1)
+
+    def _genuine(self, keys: Words) -> Mask:
+        rows, ends = self._rows(keys)
+        return np.asarray(rows[np.arange(len(rows)), ends] == 1)
+
+    def _to_items(self, keys: Words) -> list[bytes]:
+        rows, ends = self._rows(keys)
+        flat, width = rows.tobytes(), rows.shape[1]
+        return [flat[i * width : i * width + end] for i, end in enumerate(ends.tolist())]
 
 
 @dataclass(frozen=True)
@@ -312,10 +346,14 @@ class Utf8Keys(KeySpace[str]):
     """
 
     max_bytes: int
-    _bounds_suffice = False
 
     def __post_init__(self) -> None:
         BytesKeys(self.max_bytes)
+
+    @property
+    def name(self) -> str:
+        """The space in a word."""
+        return f"utf8:{self.max_bytes}"
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
@@ -341,11 +379,19 @@ class Utf8Keys(KeySpace[str]):
     def _to_keys(self, items: Sequence[str]) -> Words:
         return self._bytes._to_keys([item.encode() for item in items])
 
-    def _to_items(self, keys: Words) -> list[str | None]:
-        def text(item: bytes | None) -> str | None:
-            try:
-                return None if item is None else item.decode()
-            except UnicodeDecodeError:
-                return None
+    def _genuine(self, keys: Words) -> Mask:
+        marked = self._bytes._genuine(keys)
+        doubtful = marked & (self._bytes._rows(keys)[0] > 127).any(axis=1)
+        marked[doubtful] = [_is_utf8(item) for item in self._bytes._to_items(keys[doubtful])]
+        return marked
 
-        return [text(item) for item in self._bytes._to_items(keys)]
+    def _to_items(self, keys: Words) -> list[str]:
+        return [item.decode() for item in self._bytes._to_items(keys)]
+
+
+def _is_utf8(item: bytes) -> bool:
+    try:
+        item.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -117,6 +117,7 @@ def vectors() -> dict[str, Any]:
         table = IBLT(space, size, 9_999, seeds, layout)
         cells, checks = table.positions(space.encode(items).keys)
         out["tables"][name] = {
+            "name": table.name,
             "keys": space_name,
             "size": [size.k, size.segments, size.segment_cells],
             "layout": layout,
@@ -136,6 +137,7 @@ def vectors() -> dict[str, Any]:
         "count-min": CountMin(space, 3, 7, 9_999, fresh),
     }.items():
         out[name] = {
+            "name": sketch.name,
             "keys": "utf8:20",
             "rows": 3,
             "width": 7,

@@ -28,13 +28,19 @@ def demo(
     """Add up sketches of English words from several devices and list the words of the sum."""
     texts = _texts(devices)
     truth = sum(texts, Counter[str]())
-    table = IBLT.sized(SPACE, capacity=len(truth), max_count=devices * WORDS, seeds=SEEDS)
+    table = IBLT.sized(
+        SPACE,
+        capacity=len(truth),
+        max_count=devices * WORDS,
+        seeds=SEEDS,
+        failure_probability=1e-4,
+    )
     table.list_entries(table.encode({"": 1}))  # compile, or load what was compiled before
 
     start = perf_counter()
-    messages = [table.encode(text).pack() for text in texts]
+    messages = [table.pack(table.encode(text)) for text in texts]
     encoded = perf_counter()
-    total = table.ring.sum(table.ring.unpack(message) for message in messages)
+    total = table.ring.sum(map(table.unpack, messages))
     summed = perf_counter()
     peel = table.list_entries(total)
     listed = perf_counter()
@@ -117,7 +123,7 @@ def _show(result: dict[str, Any], verdict: str) -> None:
     top = Table("word", title="The most popular words")
     top.add_column("count in the sum", justify="right")
     for item, count in result["top"]:
-        top.add_row(item, f"{count:,}")
+        top.add_row(item, "missing" if count is None else f"{count:,}")
     sizes = Table("sketch", title="What a device sends")
     sizes.add_column("bytes", justify="right")
     sizes.add_column("16-bit words", justify="right")

@@ -37,7 +37,7 @@ def _checked(counts: Counts, states: Words, bits: int) -> None:
         )
     if len(counts) and not 0 <= counts.min() <= counts.max() < 1 << bits:
         raise CountError(
-            f"Counts must lie in 0 .. 2**{bits} - 1; these go from {counts.min()} to {counts.max()}."
+            f"Counts must lie in 0 .. 2**{bits} - 1, not {counts.min()} .. {counts.max()}."
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from linsketch.arrays import Counts, Words
 from linsketch.errors import CountError, PlanningError, VectorError
+from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector
 
@@ -27,24 +28,47 @@ class Sketch(ABC):
     def ring(self) -> Ring:
         """The ring of this sketch's vectors; it knows their size on the wire."""
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """All that makes vectors of two sketches fit together, in one line (docs/wire.md)."""
+
+    def pack(self, vector: RingVector) -> bytes:
+        """Write a vector for the wire, bound to this very sketch: its keys, sizes and seeds."""
+        self._own(vector)
+        return vector.pack(self.name.encode())
+
+    def unpack(self, data: bytes) -> RingVector:
+        """Read a vector that a peer packed for this very sketch, or say why it cannot be."""
+        return self.ring.unpack(data, self.name.encode())
+
     @abstractmethod
     def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
-        """Encode counts of keys, as arrays; a key may come more than once."""
+        """Encode counts of keys, as arrays; a key may come more than once.
+
+        Keys come from `self.keys.encode(items)`, which can also drop items outside the domain.
+        """
 
     def encode(self, histogram: Mapping[Any, int]) -> RingVector:
         """Encode a histogram, {item: count}."""
         keys = self.keys.encode(histogram.keys()).keys
         return self.encode_keys(keys, integer_counts(histogram.values()))
 
-    def _checked(self, keys: Words, counts: Counts) -> None:
-        """Refuse what is no set of keys with counts, or could wrap the modulus."""
+    def _checked(self, keys: Words, counts: Counts) -> Counts:
+        """Return counts as int64; refuse what is no such, no keys, or could wrap the modulus."""
+        if counts.ndim != 1 or counts.dtype.kind not in "iu":
+            raise CountError(
+                f"Counts must be a row of integers, not {counts.dtype} of shape {counts.shape}."
+            )
         if keys.shape != (len(counts), self.keys.limbs) or keys.dtype != np.uint64:
             raise CountError(
                 f"Keys must be uint64 of shape ({len(counts)}, {self.keys.limbs}), a row a count; "
                 f"these are {keys.dtype} of shape {keys.shape}."
             )
         if not len(counts):
-            return
+            return counts.astype(np.int64)
+        if (keys >= np.array(self.keys.bounds, np.uint64)).any():
+            raise CountError("A limb of some key is out of bounds: were these keys encoded here?")
         if counts.min() < 0:
             raise CountError(
                 f"The count {counts.min()} is negative. Encode it as it is and subtract vectors."
@@ -56,6 +80,7 @@ class Sketch(ABC):
                 f"The counts add up to {total:,}, more than the {self.max_count:,} this sketch is "
                 "planned for. Plan it with a larger max_count."
             )
+        return np.ascontiguousarray(counts, np.int64)
 
     def _own(self, vector: RingVector) -> None:
         if vector.ring != self.ring:
@@ -75,7 +100,10 @@ def integer_counts(counts: Iterable[int]) -> Counts:
     return np.array(values, np.int64)
 
 
-def check_max_count(max_count: int, largest: int) -> None:
-    """Refuse a largest total that the ring's arithmetic cannot hold."""
-    if not 1 <= max_count <= largest:
-        raise PlanningError(f"max_count must lie in 1 .. {largest:,}, not {max_count:,}.")
+def check_plan(max_count: int, largest: int, *seeds: Seeds) -> None:
+    """Refuse a largest total that the ring's arithmetic cannot hold, and seeds that are none."""
+    if not isinstance(max_count, int) or not 1 <= max_count <= largest:
+        raise PlanningError(f"max_count must be an int in 1 .. {largest:,}, not {max_count!r}.")
+    for seed in seeds:
+        if not isinstance(seed, Seeds):
+            raise PlanningError(f"Hash functions come from Seeds(b'...'), not from {seed!r}.")

@@ -14,7 +14,7 @@ from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment
-from linsketch.sketch.base import Sketch, check_max_count
+from linsketch.sketch.base import Sketch, check_plan
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,15 @@ class CounterSketch(Sketch):
             raise PlanningError(
                 f"A sketch needs a row and a column or more, not {self.rows} x {self.width}."
             )
-        check_max_count(self.max_count, 2**61 - 1)
+        check_plan(self.max_count, 2**61 - 1, self.locations)
+
+    @property
+    def name(self) -> str:
+        """All that makes vectors of two sketches fit together."""
+        return (
+            f"{type(self).__name__}/{self.keys.name}/rows={self.rows},width={self.width}"
+            f"/max={self.max_count}/{self.locations.name}"
+        )
 
     @property
     @abstractmethod
@@ -66,7 +74,7 @@ class CounterSketch(Sketch):
 
     def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
         """Encode counts of keys; a key may come more than once."""
-        self._checked(keys, counts)
+        counts = self._checked(keys, counts)
         counters = np.zeros(self.rows * self.width, np.int64)
         for places, signs in zip(self._places(keys), self._signs(keys), strict=True):
             np.add.at(counters, places, signs * counts)
@@ -108,6 +116,15 @@ class CountSketch(CounterSketch):
 
     signs: Seeds
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_plan(self.max_count, 2**61 - 1, self.signs)
+
+    @property
+    def name(self) -> str:
+        """All that makes vectors of two sketches fit together."""
+        return f"{super().name}/{self.signs.name}"
+
     @property
     def _modulus(self) -> int:
         return 2 << self.max_count.bit_length()
@@ -126,7 +143,10 @@ class CountSketch(CounterSketch):
 
 @dataclass(frozen=True)
 class CountMin(CounterSketch):
-    """Count-min: plain counters, the least of the rows. Never below the true count."""
+    """Count-min: plain counters, the least of the rows.
+
+    Never below the true count, as long as the total of all vectors stays within `max_count`.
+    """
 
     @property
     def _modulus(self) -> int:

@@ -5,7 +5,6 @@ all this is the standard k-partite table; with more it is the fuse (spatially co
 which peels at a higher load once there are enough keys. `docs/math.md` has the algebra.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment, largest_prime
-from linsketch.sketch.base import Sketch, check_max_count
+from linsketch.sketch.base import Sketch, check_plan
 from linsketch.sketch.cardinality import Cardinality, estimate_keys
 from linsketch.sketch.peel import Peel, Status
 from linsketch.sketch.sizing import Hashing, Size, smallest_size
@@ -35,7 +34,8 @@ class IBLT(Sketch):
 
     `layout="compact"` keeps (weight, check, key) sums weighted by count, each in a modulus just
     wide enough. `layout="paper"` keeps the paper's four fields; it counts insertions, so encode
-    each user's histogram by itself, or say how many holders each item has.
+    each user's histogram by itself, or say how many holders each item has, and delete what was
+    inserted as it was inserted.
 
     >>> from linsketch import IBLT, Seeds, Utf8Keys
     >>> table = IBLT.sized(Utf8Keys(8), capacity=10, max_count=1000, seeds=Seeds(b"any"))
@@ -53,8 +53,8 @@ class IBLT(Sketch):
     def __post_init__(self) -> None:
         if self.layout not in CHECK_BITS:
             raise PlanningError(f'The layout is "compact" or "paper", not {self.layout!r}.')
-        # Products weight * check and weight * key fold in 64 and 128 bits; signs need one bit.
-        check_max_count(self.max_count, 2 ** min(61, 63 - CHECK_BITS[self.layout]) - 1)
+        # The product weight * check must fit into 64 bits, for residues of the weight too.
+        check_plan(self.max_count, 2 ** (63 - CHECK_BITS[self.layout]) - 1, self.seeds)
 
     @classmethod
     def sized(
@@ -93,6 +93,16 @@ class IBLT(Sketch):
             moduli.append(weight)
         return Ring(tuple(Segment(self.size.cells, modulus) for modulus in moduli))
 
+    @property
+    def name(self) -> str:
+        """All that makes vectors of two tables fit together."""
+        size = self.size
+        return (
+            f"IBLT/{self.layout}/{self.keys.name}"
+            f"/k={size.k},segments={size.segments},cells={size.segment_cells}"
+            f"/max={self.max_count}/{self.seeds.name}"
+        )
+
     @cached_property
     def _table(self) -> Any:
         """Everything that the loops need to know."""
@@ -121,20 +131,22 @@ class IBLT(Sketch):
 
     def encode_keys(self, keys: Words, counts: Counts, holders: Counts | None = None) -> RingVector:
         """Encode counts of keys; the paper's layout also takes the number of holders of each."""
-        self._checked(keys, counts)
-        if (keys >= np.array(self.keys.bounds, np.uint64)).any():
-            raise CountError(
-                "A limb of some key lies outside its bound: were these keys encoded here?"
-            )
-        values = np.ascontiguousarray(counts).view(np.uint64)
-        weights = values
+        counts = self._checked(keys, counts)
+        weights = counts
         if self.layout == "paper":
-            holders = np.ones_like(counts) if holders is None else holders
-            self._checked(keys, holders)
-            weights = np.where(counts > 0, holders, 0).view(np.uint64)
+            weights = self._checked(keys, np.ones_like(counts) if holders is None else holders)
+            if (weights[counts > 0] == 0).any():
+                raise CountError("An item with a count has at least one holder, not 0.")
+            weights = np.where(counts > 0, weights, 0)
         table = self._empty()
         encode = kernels.encode.encoder(*self._loop_constants())
-        encode(table, np.ascontiguousarray(keys), weights, values, self._table)
+        encode(
+            table,
+            np.ascontiguousarray(keys),
+            weights.view(np.uint64),
+            counts.view(np.uint64),
+            self._table,
+        )
         # Columns of the table, not copies: the vector is as fast to make as the table.
         return RingVector(self.ring, tuple(table.T[: len(self.ring.segments)]))
 
@@ -177,24 +189,27 @@ class IBLT(Sketch):
             ones = [1, int(check[0]), *key[0].tolist()]
             for weight in (held[0], held[0] - moduli[0]):
                 sums = [weight * one % q for one, q in zip(ones, moduli, strict=False)]
-                if abs(weight) <= self.max_count and sums == held[: len(ones)]:
-                    count = held[-1] if self.layout == "paper" else held[0]
-                    return count if weight > 0 else count - moduli[0]
+                if 0 < abs(weight) <= self.max_count and sums == held[: len(ones)]:
+                    if self.layout == "compact":
+                        return weight
+                    values, weights = np.array(held[-1:], np.uint64), np.array([weight])
+                    return int(self._signed_values(values, weights)[0])
         return None
 
     def list_entries(self, vector: RingVector) -> Peel:
         """List the items of a vector with their counts, as far as that is possible.
 
-        A complete peel encodes back to the very vector. Counts are negative where more was
-        subtracted than added.
+        What a complete peel lists encodes back to the very vector (in the paper's layout with
+        the right holders). Counts are negative where more was subtracted than added.
         """
         self._own(vector)
         keys, counts, left, tests = self._peel(vector)
         genuine = self.keys.valid(keys) & (np.abs(counts) <= self.max_count)
-        exact = left == 0 and bool(genuine.all())
-        if not exact:
-            keys, counts = keys[genuine], counts[genuine]
+        rejected = len(keys) - int(genuine.sum())
+        exact = left == 0 and rejected == 0
         cardinality = Cardinality(len(keys), 0.0)
+        if rejected:
+            keys, counts = keys[genuine], counts[genuine]
         if left:
             mass = int(vector.arrays[0].sum()) // self.size.k
             cardinality = estimate_keys(self.size, left, len(keys), mass)
@@ -205,6 +220,7 @@ class IBLT(Sketch):
             keys=keys,
             counts=counts,
             cells_left=left,
+            rejected=rejected,
             cardinality=cardinality,
             false_probability=0.0 if exact else min(1.0, tests * self._false_rate),
         )
@@ -226,22 +242,28 @@ class IBLT(Sketch):
         )
         keys, counts = keys[:listed], weights[:listed]
         if self.layout == "paper":
-            counts = values[:listed].astype(np.int64)
-            counts[weights[:listed] < 0] -= self.ring.segments[-1].modulus
+            counts = self._signed_values(values[:listed], counts)
         if reappeared:
             keys, counts = _add_up(keys, counts)
         return keys, counts, left, tests
+
+    def _signed_values(self, values: Words, weights: Counts) -> Counts:
+        """Read values of the paper's layout as counts; where both signs fit, of the weight's."""
+        modulus = self.ring.segments[-1].modulus
+        positive = values.astype(np.int64)
+        fits = positive <= self.max_count
+        fits &= (weights > 0) | (modulus - positive > self.max_count)
+        return np.where(fits, positive, positive - modulus)
 
     @property
     def _false_rate(self) -> float:
         """Probability that a cell which holds several keys passes for one key's.
 
-        That key must lie in the domain, agree with the check and hash back to the cell.
+        That key must agree with the check and hash back to the cell.
         """
         size = self.size
         hash_back = min(size.k, size.starts) / size.starts / size.segment_cells
-        domain = math.prod(bound / self.key_modulus for bound in self.keys.bounds)
-        return hash_back * domain / self.ring.segments[1].modulus
+        return hash_back / (self.ring.segments[1].modulus - 1)
 
 
 def _add_up(keys: Words, counts: Counts) -> tuple[Words, Counts]:

@@ -15,13 +15,13 @@ class Status(Enum):
 
     COMPLETE = "Every key was listed; the counts are exact."
     PARTIAL = (
-        "Some keys are missing: the table was too full or damaged. "
+        "Some keys are missing: the table was too full, or not made as planned. "
         "What is listed is right but for the stated probability."
     )
-    UNDECODABLE = "No key could be listed: the table was far too full, or damaged."
+    UNDECODABLE = "No item could be listed: the table was far too full, or not made as planned."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Peel:
     """The entries of a table, and what is left in it."""
 
@@ -30,8 +30,9 @@ class Peel:
     keys: Words
     counts: Counts
     cells_left: int
+    rejected: int  # keys that came out but belong to no item, or with impossible counts
     cardinality: Cardinality  # of the whole table, listed keys included
-    false_probability: float  # bound on the probability that any listed key is false
+    false_probability: float  # that any listed key is false; 0 if complete
 
     @property
     def complete(self) -> bool:
@@ -48,7 +49,7 @@ class Peel:
         """The listed items, in the order of `counts`."""
         return self.space.decode(self.keys)
 
-    @property
+    @cached_property
     def histogram(self) -> dict[Any, int]:
         """The listed items with their counts."""
         return dict(zip(self.items, self.counts.tolist(), strict=True))
@@ -61,4 +62,6 @@ class Peel:
         if not self.complete:
             least = "at least " if self.cardinality.at_least else "about "
             text += f" Missing: {least}{self.missing:,.0f} keys."
+        if self.rejected:
+            text += f" Rejected, as no item of {self.space.name}: {self.rejected:,} keys."
         return text
