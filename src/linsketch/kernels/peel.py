@@ -96,6 +96,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
         while True:
             to_test = uint64(0)
             if scanned < uint64(len(table)):
+                # Scan a batch of cells.
                 stop = min(scanned + uint64(BATCH), (segment + ONE) * t.segment_cells)
                 for cell in range(scanned, stop):
                     if table[cell, WEIGHT] == 0:
@@ -108,8 +109,9 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 scanned = stop
                 segment += uint64(stop == (segment + ONE) * t.segment_cells)
             elif head < tail:
+                # Take out a batch of entries: hash them (SIMD: a loop of its own), fetch, remove.
                 batch = min(uint64(BATCH), tail - head)
-                for i in range(batch):  # SIMD again
+                for i in range(batch):
                     digest = t.seed
                     for limb in range(limbs):
                         digest = mix(digest ^ keys[head + i, limb])
@@ -188,6 +190,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                 head = listed
                 if tail > uint64(len(weights) // 2):
                     break
+            # Test the cells: read each as one key, hash it (SIMD again), keep it if it fits.
             for i in range(to_test):
                 residue = table[changed[i], WEIGHT]
                 magnitude = t.weight_modulus - residue if changed_sign[i] else residue
@@ -201,7 +204,7 @@ def peeler(k: int, limbs: int, valued: bool) -> Callable[..., tuple[int, int, in
                         table[changed[i], LIMBS + limb], reciprocal, t.key_bits, t.key_delta
                     )
                     shown[i, limb] = _signed(key, p, changed_sign[i])
-            for i in range(to_test):  # no wide products: the compiler turns this into SIMD
+            for i in range(to_test):
                 digest = t.seed
                 for limb in range(limbs):
                     digest = mix(digest ^ shown[i, limb])

@@ -36,7 +36,7 @@ def free_cells(size: Size, keys: float) -> float:
     return float(size.segment_cells * (np.exp(-rates) * (1 + rates)).sum())
 
 
-def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
+def estimate_keys(size: Size, left: int, listed: int, mass: float) -> Cardinality:
     """Estimate the keys of a table that has `left` non-empty cells after `listed` keys came out.
 
     Each key has a count of one or more, so the table's mass (its total count) bounds the answer.
@@ -58,7 +58,7 @@ def estimate_keys(size: Size, left: int, listed: int, mass: int) -> Cardinality:
     if left < 0.5 * (cells - expected):
         return knots
     if mass < high:
-        return Cardinality(float(max(mass, listed)), 0.0)
+        return Cardinality(max(mass, listed), 0.0)
     slope = (expected - free_cells(size, 1.01 * high)) / (0.01 * high)
     stderr = math.sqrt(target) / slope if slope > 0 else high
     return Cardinality(high, stderr, at_least=cells - left < _SATURATED)

@@ -211,7 +211,7 @@ class IBLT(Sketch):
         if rejected:
             keys, counts = keys[genuine], counts[genuine]
         if left:
-            mass = int(vector.arrays[0].sum()) // self.size.k
+            mass = float(vector.arrays[0].sum(dtype=np.float64)) / self.size.k
             cardinality = estimate_keys(self.size, left, len(keys), mass)
         failure = Status.PARTIAL if len(keys) else Status.UNDECODABLE
         return Peel(

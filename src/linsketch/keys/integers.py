@@ -1,0 +1,68 @@
+"""Integers as keys."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from linsketch.arrays import Mask, Words
+from linsketch.errors import PlanningError
+from linsketch.keys.base import Encoded, KeySpace, Outside
+from linsketch.keys.limbs import bit_bounds, bytes_to_limbs, limbs_to_bytes
+
+
+@dataclass(frozen=True)
+class IntKeys(KeySpace[int]):
+    """Integers from 0 to 2**bits - 1.
+
+    >>> space = IntKeys(32)
+    >>> space.decode(space.encode([0, 7, 2**32 - 1]).keys)
+    [0, 7, 4294967295]
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 1024:
+            raise PlanningError(f"IntKeys take 1 to 1024 bits, not {self.bits}.")
+
+    @property
+    def name(self) -> str:
+        """The space in a word."""
+        return f"int:{self.bits}"
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """What each limb of a key stays below."""
+        return bit_bounds(self.bits)
+
+    def encode(self, items: Iterable[int], outside: Outside = "raise") -> Encoded:
+        """Turn integers into keys; arrays of at most 64 bits go without a Python loop."""
+        if isinstance(items, np.ndarray) and items.dtype.kind in "iu" and self.limbs == 1:
+            kept: Mask = (items >= 0) & (items < 1 << self.bits)
+            if items.ndim == 1 and (kept.all() or outside == "drop"):
+                return Encoded(items[kept].astype(np.uint64)[:, None], kept)
+        return super().encode(items, outside)
+
+    def _reasons(self, items: Sequence[int]) -> list[str | None]:
+        limit = 1 << self.bits
+        return [
+            (None if 0 <= item < limit else f"is outside 0 .. 2**{self.bits} - 1")
+            if isinstance(item, int | np.integer) and not isinstance(item, bool)
+            else "is not an integer"
+            for item in items
+        ]
+
+    def _to_keys(self, items: Sequence[int]) -> Words:
+        if self.limbs == 1:
+            return np.array(items, np.uint64)[:, None]
+        length = -(-self.bits // 8)
+        flat = b"".join(int(item).to_bytes(length, "little") for item in items)
+        return bytes_to_limbs(np.frombuffer(flat, np.uint8).reshape(-1, length), self.bounds)
+
+    def _to_items(self, keys: Words) -> list[int]:
+        if self.limbs == 1:
+            return list(keys[:, 0].tolist())
+        rows = limbs_to_bytes(keys, self.bounds, -(-self.bits // 8))
+        return [int.from_bytes(row, "little") for row in map(bytes, rows)]
