@@ -42,14 +42,14 @@ def test_public_names_are_documented() -> None:
         assert getattr(linsketch, name).__doc__
 
 
-def test_readme_example(capsys: pytest.CaptureFixture[str]) -> None:
-    """The README's example runs and prints what the README says."""
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example runs by itself and prints what it says."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})  # noqa: S102  # our own README
+        exec(compile(block, page, "exec"), {})  # noqa: S102  # our own pages
         said = [line.split("# prints ")[1] for line in block.splitlines() if "# prints " in line]
         assert capsys.readouterr().out.splitlines() == said
 
@@ -104,6 +104,14 @@ def test_bad_option() -> None:
     result = RUN.invoke(app, ["demo", "--devices", "0"])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_version() -> None:
+    """The command line and the package agree on the version."""
+    assert RUN.invoke(app, ["--version"]).output == f"linsketch {linsketch.__version__}\n"
+    command = [sys.executable, "-m", "linsketch", "--version"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # ours
+    assert output == f"linsketch {linsketch.__version__}\n"
 
 
 def test_help_everywhere() -> None:

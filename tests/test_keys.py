@@ -117,6 +117,15 @@ def test_foreign_keys() -> None:
             space.decode(np.array([[300]], np.uint64))
 
 
+def test_numpy_integers_and_unknown_policies() -> None:
+    """Sizes may be numpy's integers; a policy that does not exist is refused."""
+    assert IntKeys(np.int64(8)) == IntKeys(8)  # type: ignore[arg-type]
+    with pytest.raises(ItemError, match="ignore"):
+        IntKeys(8).encode([1], outside="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ItemError, match="shape"):
+        IntKeys(8).decode(np.array([1], np.uint64))
+
+
 def test_integer_arrays() -> None:
     """Arrays of integers encode like lists, errors and dropping included."""
     space = IntKeys(8)
@@ -140,6 +149,9 @@ def test_integer_arrays() -> None:
         lambda: TextKeys("ab", 0),
         lambda: BytesKeys(0),
         lambda: Utf8Keys(5000),
+        lambda: Utf8Keys(2.0),  # type: ignore[arg-type]
+        lambda: IntKeys(True),
+        lambda: TextKeys(["a", "b"], 2),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_spaces(make: Any) -> None:

@@ -28,7 +28,7 @@ def test_group_laws(data: st.DataObject) -> None:
     assert a + ring.zeros() == a
     assert a + -a == ring.zeros()
     assert a - b == a + -b
-    assert ring.sum([a, b, c]) == a + b + c
+    assert ring.sum([a, b, c]) == sum([a, b, c]) == a + b + c
 
 
 @given(st.data())
@@ -93,6 +93,14 @@ def test_foreign_arrays(array: np.ndarray, words: str) -> None:
     """Arrays that are no vector of the ring are refused."""
     with pytest.raises(VectorError, match=words):
         Ring((Segment(3, 5),)).vector([array])
+
+
+def test_not_even_bytes() -> None:
+    """Other types than bytes do not unpack; views of bytes do."""
+    ring = Ring((Segment(3, 5),))
+    with pytest.raises(WireError, match="Bytes are wanted, not str"):
+        ring.unpack("text")  # type: ignore[arg-type]
+    assert ring.unpack(memoryview(ring.zeros().pack())) == ring.zeros()  # type: ignore[arg-type]
 
 
 def test_other_rings_do_not_mix() -> None:

@@ -14,6 +14,8 @@ from linsketch.sketch.iblt import IBLT
 from linsketch.sketch.peel import Peel, Status
 from linsketch.sketch.sizing import Size
 
+__version__ = "0.1.0"
+
 __all__ = [
     "IBLT",
     "ROOT",

@@ -14,6 +14,7 @@ import numpy as np
 
 from linsketch.arrays import Words
 from linsketch.errors import PlanningError
+from linsketch.validation import whole_number
 
 SHARED = 0xFFFFFFFF  # stands for "the same in every round" in a derivation
 _HALF = np.uint64(32)
@@ -34,9 +35,9 @@ class Seeds:
     def __post_init__(self) -> None:
         if not isinstance(self.seed, bytes) or not self.seed:
             raise PlanningError("The seed must be bytes, at least one.")
-        numbers = (0 if self.round is None else self.round, self.repetition)
-        if not all(0 <= number < SHARED for number in numbers):
-            raise PlanningError(f"Round and repetition must lie in 0 .. 2**32 - 2, not {numbers}.")
+        if self.round is not None:
+            whole_number(self, "round", 0, SHARED - 1)
+        whole_number(self, "repetition", 0, SHARED - 1)
 
     @property
     def name(self) -> str:

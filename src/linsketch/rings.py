@@ -130,6 +130,9 @@ class Ring:
 
     def unpack(self, data: bytes, context: bytes = b"") -> "RingVector":
         """Read a vector that was packed for this ring and context, or say why it cannot be."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise WireError(f"Bytes are wanted, not {type(data).__name__}.")
+        data = bytes(data)
         if len(data) < HEADER_BYTES:
             raise WireError(f"Truncated: {len(data)} bytes are fewer than a header.")
         magic, version, tag, body_bytes = _HEAD.unpack_from(data)
@@ -191,6 +194,10 @@ class RingVector:
                 for s, segment in zip(sums, self.ring.segments, strict=True)
             ),
         )
+
+    def __radd__(self, other: int) -> "RingVector":
+        """Let the built-in sum() begin with its 0."""
+        return self if other == 0 else NotImplemented
 
     def __neg__(self) -> "RingVector":
         """Return the vector that adds up with this one to zero."""

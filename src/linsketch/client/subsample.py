@@ -17,8 +17,8 @@ MAX_THRESHOLD = 1 << 32
 
 def on_grid(t: float) -> float:
     """Round a sampling threshold to the nearest multiple of 2**-16."""
-    if not 1 <= t <= MAX_THRESHOLD:
-        raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t}.")
+    if not isinstance(t, float | int) or not 1 <= t <= MAX_THRESHOLD:
+        raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t!r}.")
     return round(t * GRID) / GRID
 
 
@@ -30,11 +30,11 @@ def _numerator(t: float) -> int:
 
 
 def _checked(counts: Counts, states: Words, bits: int) -> None:
-    if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.shape != states.shape:
-        raise CountError(
-            f"Counts must be integers with one state each, not {counts.dtype} of shape "
-            f"{counts.shape} with states of shape {states.shape}."
-        )
+    for name, array, kinds in (("Counts", counts, "iu"), ("States", states, "u")):
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
+            raise CountError(f"{name} must be an array of integers (states: uint64), one a row.")
+    if len(counts) != len(states):
+        raise CountError(f"{len(counts)} counts need one state each, not {len(states)} states.")
     if len(counts) and not 0 <= counts.min() <= counts.max() < 1 << bits:
         raise CountError(
             f"Counts must lie in 0 .. 2**{bits} - 1, not {counts.min()} .. {counts.max()}."

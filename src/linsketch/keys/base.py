@@ -47,6 +47,8 @@ class KeySpace(ABC, Generic[Item]):
 
     def encode(self, items: Iterable[Item], outside: Outside = "raise") -> Encoded:
         """Turn items into keys; an item outside the domain is an error, or dropped on request."""
+        if outside not in ("raise", "drop"):
+            raise ItemError(f'Items outside the domain "raise" or "drop", not {outside!r}.')
         given = list(items)
         reasons = self._reasons(given)
         kept = np.array([reason is None for reason in reasons], bool)
@@ -54,8 +56,8 @@ class KeySpace(ABC, Generic[Item]):
             if outside != "drop":
                 first = int(np.argmin(kept))
                 raise ItemError(
-                    f"The item {_short(given[first])} {reasons[first]}. Take larger keys, or drop "
-                    'such items: keys.encode(items, outside="drop") says how many.'
+                    f"The item {_short(given[first])} {reasons[first]}. Mend the item or the "
+                    'keys, or drop such items: keys.encode(items, outside="drop") counts them.'
                 )
             given = [item for item, keep in zip(given, kept, strict=True) if keep]
         if not given:
@@ -63,7 +65,11 @@ class KeySpace(ABC, Generic[Item]):
         return Encoded(self._to_keys(given), kept)
 
     def decode(self, keys: Words) -> list[Item]:
-        """Turn keys back into items."""
+        """Turn keys, a row each, back into items."""
+        if keys.ndim != 2 or keys.shape[1] != self.limbs or keys.dtype != np.uint64:
+            raise ItemError(
+                f"Keys are uint64 of shape (n, {self.limbs}), not {keys.dtype} of {keys.shape}."
+            )
         valid = self.valid(keys)
         if not valid.all():
             raise ItemError(f"Key {keys[np.argmin(valid)].tolist()} belongs to no item.")

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from linsketch.arrays import Mask, Words
-from linsketch.errors import PlanningError
 from linsketch.keys.base import Encoded, KeySpace, Outside
 from linsketch.keys.limbs import bit_bounds, bytes_to_limbs, limbs_to_bytes
+from linsketch.validation import whole_number
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,7 @@ class IntKeys(KeySpace[int]):
     bits: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 1024:
-            raise PlanningError(f"IntKeys take 1 to 1024 bits, not {self.bits}.")
+        whole_number(self, "bits", 1, 1024)
 
     @property
     def name(self) -> str:

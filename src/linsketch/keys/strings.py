@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch.arrays import Mask, Words
-from linsketch.errors import PlanningError
 from linsketch.keys.base import KeySpace
 from linsketch.keys.limbs import bit_bounds, bytes_to_limbs, limbs_to_bytes
+from linsketch.validation import whole_number
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class BytesKeys(KeySpace[bytes]):
     max_bytes: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_bytes <= 1024:
-            raise PlanningError(f"Keys take 1 to 1024 bytes, not {self.max_bytes}.")
+        whole_number(self, "max_bytes", 1, 1024)
 
     @property
     def name(self) -> str:
@@ -85,7 +84,7 @@ class Utf8Keys(KeySpace[str]):
     max_bytes: int
 
     def __post_init__(self) -> None:
-        BytesKeys(self.max_bytes)
+        whole_number(self, "max_bytes", 1, 1024)
 
     @property
     def name(self) -> str:

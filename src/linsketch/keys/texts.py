@@ -11,6 +11,7 @@ from linsketch.arrays import Words
 from linsketch.errors import PlanningError
 from linsketch.keys.base import KeySpace
 from linsketch.keys.limbs import MAX_LIMB_BITS
+from linsketch.validation import instance, whole_number
 
 ROOT = "abcdefghijklmnopqrstuvwxyz0123456789'@#-;*:./_"
 """The 46 characters of the paper's experiments (section 7)."""
@@ -32,10 +33,10 @@ class TextKeys(KeySpace[str]):
     _codes: NDArray[np.uint32] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        instance(self, "alphabet", str)
         if len(set(self.alphabet)) != len(self.alphabet) or len(self.alphabet) < 2:
             raise PlanningError("An alphabet needs two or more characters, all different.")
-        if not 1 <= self.length <= 256:
-            raise PlanningError(f"TextKeys take 1 to 256 characters, not {self.length}.")
+        whole_number(self, "length", 1, 256)
         codes = np.array([ord(character) for character in self.alphabet], np.uint32)
         object.__setattr__(self, "_codes", codes)
 

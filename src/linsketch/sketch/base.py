@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from linsketch.arrays import Counts, Words
-from linsketch.errors import CountError, PlanningError, VectorError
-from linsketch.hashing import Seeds
+from linsketch.errors import CountError, VectorError
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector
 
 
 class Sketch(ABC):
-    """A frozen description of a sketch; vectors are values of their own."""
+    """A frozen description of a sketch; vectors are values of their own.
+
+    `max_count` is the largest total count that all vectors added up may have. One encode is
+    checked against it; that the sum keeps to it is for the plan to see to, since nobody who adds
+    vectors can tell. Beyond it counters wrap.
+    """
 
     keys: KeySpace[Any]
     max_count: int
@@ -51,11 +55,17 @@ class Sketch(ABC):
 
     def encode(self, histogram: Mapping[Any, int]) -> RingVector:
         """Encode a histogram, {item: count}."""
+        if not isinstance(histogram, Mapping):
+            raise CountError(
+                f"A histogram maps items to counts; this is a {type(histogram).__name__}. "
+                "For single items take collections.Counter(items)."
+            )
         keys = self.keys.encode(histogram.keys()).keys
         return self.encode_keys(keys, integer_counts(histogram.values()))
 
     def _checked(self, keys: Words, counts: Counts) -> Counts:
         """Return counts as int64; refuse what is no such, no keys, or could wrap the modulus."""
+        keys, counts = np.asarray(keys), np.asarray(counts)
         if counts.ndim != 1 or counts.dtype.kind not in "iu":
             raise CountError(
                 f"Counts must be a row of integers, not {counts.dtype} of shape {counts.shape}."
@@ -83,6 +93,8 @@ class Sketch(ABC):
         return np.ascontiguousarray(counts, np.int64)
 
     def _own(self, vector: RingVector) -> None:
+        if not isinstance(vector, RingVector):
+            raise VectorError(f"A vector is wanted, not {type(vector).__name__}: unpack it first?")
         if vector.ring != self.ring:
             raise VectorError(
                 "The vector belongs to another sketch: not the same sizes and moduli."
@@ -94,16 +106,7 @@ def integer_counts(counts: Iterable[int]) -> Counts:
     values = list(counts)
     for value in values:
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise CountError(f"The count {value!r} is not a whole number.")
+            raise CountError(f"The count {value!r} is not an int.")
         if abs(value) >= 1 << 63:
             raise CountError(f"The count {value} does not fit into 63 bits.")
     return np.array(values, np.int64)
-
-
-def check_plan(max_count: int, largest: int, *seeds: Seeds) -> None:
-    """Refuse a largest total that the ring's arithmetic cannot hold, and seeds that are none."""
-    if not isinstance(max_count, int) or not 1 <= max_count <= largest:
-        raise PlanningError(f"max_count must be an int in 1 .. {largest:,}, not {max_count!r}.")
-    for seed in seeds:
-        if not isinstance(seed, Seeds):
-            raise PlanningError(f"Hash functions come from Seeds(b'...'), not from {seed!r}.")

@@ -10,11 +10,11 @@ import numpy as np
 
 from linsketch import hashing
 from linsketch.arrays import Counts, Estimates, Words
-from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment
-from linsketch.sketch.base import Sketch, check_plan
+from linsketch.sketch.base import Sketch
+from linsketch.validation import instance, whole_number
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class CounterSketch(Sketch):
     locations: Seeds
 
     def __post_init__(self) -> None:
-        if self.rows < 1 or not 1 <= self.width < 1 << 32:
-            raise PlanningError(
-                f"A sketch needs a row and a column or more, not {self.rows} x {self.width}."
-            )
-        check_plan(self.max_count, 2**61 - 1, self.locations)
+        whole_number(self, "rows", 1, 1000)
+        whole_number(self, "width", 1, (1 << 32) - 1)
+        whole_number(self, "max_count", 1, 2**61 - 1)
+        instance(self, "keys", KeySpace)
+        instance(self, "locations", Seeds)
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class CountSketch(CounterSketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_plan(self.max_count, 2**61 - 1, self.signs)
+        instance(self, "signs", Seeds)
 
     @property
     def name(self) -> str:

@@ -17,10 +17,11 @@ from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment, largest_prime
-from linsketch.sketch.base import Sketch, check_plan
+from linsketch.sketch.base import Sketch
 from linsketch.sketch.cardinality import Cardinality, estimate_keys
 from linsketch.sketch.peel import Peel, Status
 from linsketch.sketch.sizing import Hashing, Size, smallest_size
+from linsketch.validation import instance, whole_number
 
 Layout = Literal["compact", "paper"]
 CHECK_BITS = {"compact": 9, "paper": 31}
@@ -53,8 +54,11 @@ class IBLT(Sketch):
     def __post_init__(self) -> None:
         if self.layout not in CHECK_BITS:
             raise PlanningError(f'The layout is "compact" or "paper", not {self.layout!r}.')
+        instance(self, "keys", KeySpace)
+        instance(self, "size", Size)
+        instance(self, "seeds", Seeds)
         # The product weight * check must fit into 64 bits, for residues of the weight too.
-        check_plan(self.max_count, 2 ** (63 - CHECK_BITS[self.layout]) - 1, self.seeds)
+        whole_number(self, "max_count", 1, 2 ** (63 - CHECK_BITS[self.layout]) - 1)
 
     @classmethod
     def sized(
@@ -133,6 +137,8 @@ class IBLT(Sketch):
         """Encode counts of keys; the paper's layout also takes the number of holders of each."""
         counts = self._checked(keys, counts)
         weights = counts
+        if self.layout == "compact" and holders is not None:
+            raise CountError("Holders are for the paper's layout; the compact one counts none.")
         if self.layout == "paper":
             weights = self._checked(keys, np.ones_like(counts) if holders is None else holders)
             if (weights[counts > 0] == 0).any():
@@ -142,7 +148,7 @@ class IBLT(Sketch):
         encode = kernels.encode.encoder(*self._loop_constants())
         encode(
             table,
-            np.ascontiguousarray(keys),
+            np.ascontiguousarray(keys, np.uint64),
             weights.view(np.uint64),
             counts.view(np.uint64),
             self._table,
@@ -155,7 +161,7 @@ class IBLT(Sketch):
         return vector + self.encode({item: count})
 
     def delete(self, vector: RingVector, item: Any, count: int = 1) -> RingVector:
-        """Return the vector with `count` less of an item."""
+        """Return the vector with `count` less of an item (paper: less one insertion of `count`)."""
         return vector - self.encode({item: count})
 
     def positions(self, keys: Words) -> tuple[Words, Words]:
@@ -176,7 +182,8 @@ class IBLT(Sketch):
     def lookup(self, vector: RingVector, item: Any) -> int | None:
         """Return an item's count without listing the table, or None if its cells cannot tell.
 
-        They can when one of them is empty or holds this item alone.
+        They can when one of them is empty or holds this item alone: mostly in a sparse table,
+        seldom in one filled to its capacity.
         """
         self._own(vector)
         key = self.keys.encode([item]).keys

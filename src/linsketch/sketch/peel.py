@@ -15,10 +15,13 @@ class Status(Enum):
 
     COMPLETE = "Every key was listed; the counts are exact."
     PARTIAL = (
-        "Some keys are missing: the table was too full, or not made as planned. "
-        "What is listed is right but for the stated probability."
+        "Some keys are missing: the table was too full, or made with another plan, or its counts "
+        "exceed max_count."
     )
-    UNDECODABLE = "No item could be listed: the table was far too full, or not made as planned."
+    UNDECODABLE = (
+        "No item could be listed: the table was far too full, or made with another plan, or its "
+        "counts exceed max_count."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +59,12 @@ class Peel:
 
     def __str__(self) -> str:
         """Say in one line how it went."""
-        text = (
-            f"{len(self.keys):,} keys listed, {self.cells_left:,} cells left. {self.status.value}"
-        )
+        text = f"Keys listed: {len(self.keys):,}; cells left: {self.cells_left:,}. "
+        text += self.status.value
         if not self.complete:
             least = "at least " if self.cardinality.at_least else "about "
-            text += f" Missing: {least}{self.missing:,.0f} keys."
+            text += f" Keys missing: {least}{self.missing:,.0f}."
+            text += f" Any listed key false: probability {self.false_probability:.1g}."
         if self.rejected:
-            text += f" Rejected, as no item of {self.space.name}: {self.rejected:,} keys."
+            text += f" Rejected, as no item of {self.space.name}: {self.rejected:,}."
         return text

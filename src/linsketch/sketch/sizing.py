@@ -13,8 +13,11 @@ from itertools import product
 from statistics import NormalDist
 from typing import Literal
 
+import numpy as np
+
 from linsketch.errors import PlanningError
 from linsketch.sketch.sizing_table import CELLS_PER_KEY
+from linsketch.validation import whole_number
 
 Hashing = Literal["standard", "fuse"]
 _COMMON, _RARE = (-NormalDist().inv_cdf(rate) for rate in (0.01, 0.001))
@@ -29,12 +32,9 @@ class Size:
     segment_cells: int
 
     def __post_init__(self) -> None:
-        if self.k not in (3, 4):
-            raise PlanningError(f"k is 3 or 4, not {self.k}.")
-        if self.segments < self.k:
-            raise PlanningError(f"A table with k = {self.k} needs {self.k} segments or more.")
-        if not 1 <= self.segment_cells < 1 << 31:
-            raise PlanningError(f"A segment has 1 to 2**31 - 1 cells, not {self.segment_cells}.")
+        whole_number(self, "k", 3, 4)
+        whole_number(self, "segments", self.k, 1 << 20)
+        whole_number(self, "segment_cells", 1, (1 << 31) - 1)
 
     @property
     def cells(self) -> int:
@@ -67,11 +67,11 @@ def smallest_size(
     hashing: Hashing | None = None,
 ) -> Size:
     """Return the smallest table that lists `capacity` keys but for the failure probability."""
-    if not 1 <= capacity <= 10**9:
-        raise PlanningError(f"The capacity must lie in 1 .. 10**9 keys, not {capacity}.")
-    if not 1e-12 <= failure_probability <= 0.5:
+    if not isinstance(capacity, int | np.integer) or not 1 <= capacity <= 10**9:
+        raise PlanningError(f"The capacity is a whole number of keys to 10**9, not {capacity!r}.")
+    if not isinstance(failure_probability, float | int) or not 1e-12 <= failure_probability <= 0.5:
         raise PlanningError(
-            f"The failure probability must lie in 1e-12 .. 0.5, not {failure_probability}."
+            f"The failure probability must lie in 1e-12 .. 0.5, not {failure_probability!r}."
         )
     if k not in (None, 3, 4) or hashing not in (None, "standard", "fuse"):
         raise PlanningError(f'k is 3 or 4, hashing "standard" or "fuse": not {k}, {hashing!r}.')

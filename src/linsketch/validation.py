@@ -1,0 +1,27 @@
+"""Checks that descriptions (key spaces, sizes, seeds, sketches) make of their own fields."""
+
+from operator import index
+from typing import Any
+
+from linsketch.errors import PlanningError
+
+
+def whole_number(owner: Any, field: str, least: int, most: int) -> None:
+    """Refuse a field that is no integer from least to most; make others a Python int."""
+    value = getattr(owner, field)
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise PlanningError(
+            f"{type(owner).__name__}: {field} must be a whole number from {least:,} to {most:,}, "
+            f"not {value!r}."
+        )
+    object.__setattr__(owner, field, index(value))
+
+
+def instance(owner: Any, field: str, kind: type) -> None:
+    """Refuse a field that is not of its type."""
+    value = getattr(owner, field)
+    if not isinstance(value, kind):
+        raise PlanningError(
+            f"{type(owner).__name__}: {field} must be {kind.__name__}(...), not {value!r}."
+        )
