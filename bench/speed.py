@@ -72,13 +72,14 @@ def yardstick(table: np.ndarray, updates: int) -> None:
         table[row, 3] += uint64(3)
 
 
-def best(action: Callable[[], object], times: int = 5) -> float:
-    """Return the shortest of several run times, in seconds."""
+def best(action: Callable[[], object], times: int = 5, calls: int = 1) -> float:
+    """Return the shortest of several run times of an action, in seconds."""
     seconds = []
     for _ in range(times):
         start = perf_counter()
-        action()
-        seconds.append(perf_counter() - start)
+        for _ in range(calls):
+            action()
+        seconds.append((perf_counter() - start) / calls)
     return min(seconds)
 
 
@@ -97,9 +98,10 @@ def speed(keys: int, k: int | None, hashing: Hashing | None) -> list[str]:
     assert memory is not None
     yard = np.zeros((memory.nbytes // 32, 4), np.uint64)
     yardstick(yard, 1)
-    updates = 2 * keys / best(lambda: yardstick(yard, 2 * keys))
-    encode = keys / best(lambda: table.encode_keys(drawn, counts))
-    listed = keys / best(lambda: table.list_entries(vector))
+    calls = max(1, 10**6 // keys)  # a run long enough for the clock and a steady machine
+    updates = 2 * keys / best(lambda: yardstick(yard, 2 * keys), calls=calls)
+    encode = keys / best(lambda: table.encode_keys(drawn, counts), calls=calls)
+    listed = keys / best(lambda: table.list_entries(vector), calls=calls)
     size = table.size
     least_encode, least_peel = TARGETS[keys]
     return [
