@@ -8,7 +8,7 @@ key at 100 keys (k = 4), 1.30 at 1,000 (k = 3), then fuse with k = 4: 1.21 at 10
 numbers of keys that were not measured.
 
 Each trial fills a real table with random keys and lists it. A size is accepted when the failures
-seen, plus two standard deviations, stay below the target; bisection finds the smallest.
+seen plus twice their root stay below target * trials; bisection finds the smallest.
 """
 
 import math
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from linsketch import kernels
+from linsketch import IBLT, IntKeys, Seeds, kernels
+from linsketch.sketch.iblt import SPARE_ENTRIES
 from linsketch.sketch.sizing import Hashing, Size, segment_count, smallest_size
 
 TABLE = Path(__file__).parents[1] / "src/linsketch/sketch/sizing_table.py"
@@ -58,10 +59,11 @@ class Trials:
     """Tables of one size and number of keys, filled and listed again and again."""
 
     def __init__(self, size: Size, keys: int) -> None:
-        self.size, self.keys = size, keys
+        self.sketch = IBLT(IntKeys(BITS), size, keys, Seeds(b"replaced in every trial"))
+        self.keys = keys
         self.rng = np.random.default_rng([size.k, size.segments, size.segment_cells, keys])
-        room = 2 * size.cells + 512
-        self.table = np.zeros((size.cells, 4), np.uint64)
+        room = 2 * size.cells + SPARE_ENTRIES
+        self.table = self.sketch._empty()
         self.peel_list = (
             np.empty((room, 1), np.uint64),
             np.empty(room, np.int64),
@@ -69,18 +71,16 @@ class Trials:
             np.empty(room, np.uint8),
         )
         self.ones = np.ones(keys, np.uint64)
-        self.bounds = np.array([1 << BITS], np.uint64)
+        self.bounds = np.array(self.sketch.keys.bounds, np.uint64)
         self.encode = kernels.encode.encoder(size.k, 1, False)
         self.peel = kernels.peel.peeler(size.k, 1, False)
 
     def fails(self) -> bool:
         """Fill a fresh table, list it, and tell whether anything is left."""
-        size = self.size
-        check, key_bits, delta, modulus = 509, 61, 1, 1 << self.keys.bit_length()
-        numbers = [size.starts, size.segment_cells, modulus, check, (2**64 - 1) // check]
-        numbers += [key_bits, delta, self.keys]
         words = self.rng.integers(0, 1 << 64, 4, dtype=np.uint64)
-        parameters = kernels.table.Table(*map(np.uint64, numbers), *words)
+        parameters = self.sketch._table._replace(
+            seed=words[0], tweak_0=words[1], tweak_1=words[2], tweak_2=words[3]
+        )
         keys = self.rng.integers(0, 1 << BITS, (self.keys, 1), dtype=np.uint64)
         self.table[:] = 0
         self.encode(self.table, keys, self.ones, self.ones, parameters)
@@ -89,7 +89,7 @@ class Trials:
 
 
 def meets(size: Size, keys: int, target: float, trials: int) -> bool:
-    """Tell whether failures stay below the target with two standard deviations to spare."""
+    """Tell whether failures, plus twice their root, stay below the target."""
     allowed = target * trials
     table = Trials(size, keys)
     failures = 0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linsketch import CountMin, CountSketch, HybridSketch, IntKeys, Seeds, Utf8Keys
-from linsketch.errors import CountError, PlanningError, VectorError
+from linsketch.errors import CountError, ItemError, PlanningError, VectorError
 from tests import strategies
 
 ROUND = Seeds(b"sketch", 1)
@@ -90,6 +90,11 @@ def test_refusals() -> None:
         sketch.estimate(CountMin(IntKeys(8), 1, 6, 10, ROUND).encode({1: 1}), [1])
     with pytest.raises(CountError, match="out of bounds"):
         sketch.encode_keys(np.array([[300]], np.uint64), np.array([1]))
+    for keys in (np.array([[300]], np.uint64), np.array([3], np.uint64), np.array([[3]])):
+        with pytest.raises(CountError):
+            sketch.estimate_keys(sketch.encode({1: 1}), keys)
+    with pytest.raises(ItemError, match="not as one str"):
+        sketch.estimate(sketch.encode({1: 1}), "tea")
     with pytest.raises(PlanningError, match="Seeds"):
         CountSketch(IntKeys(8), 1, 5, 10, ROUND, b"s")  # type: ignore[arg-type]
     with pytest.raises(PlanningError):

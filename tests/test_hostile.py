@@ -100,7 +100,7 @@ def test_invalid_text_is_flagged() -> None:
     assert peel.histogram == {"good": 2}
     assert not peel.complete
     assert peel.rejected == peel.missing == 1
-    assert "no item of utf8:4: 1." in str(peel)
+    assert "no item of utf8:4 or no count: 1." in str(peel)
 
 
 def test_counts_beyond_the_plan_are_flagged() -> None:

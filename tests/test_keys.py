@@ -137,7 +137,11 @@ def test_integer_arrays() -> None:
     assert space.encode(mixed, outside="drop").dropped == 2
     with pytest.raises(ItemError, match="-1"):
         space.encode(mixed)
-    assert IntKeys(64).decode(IntKeys(64).encode(array).keys) == [0, 7, 255]
+    with pytest.raises(ItemError, match="ignore"):
+        space.encode(array, outside="ignore")  # type: ignore[arg-type]
+    large = np.array([0, 7, 2**64 - 1], np.uint64)
+    assert IntKeys(64).decode(IntKeys(64).encode(large).keys) == large.tolist()
+    assert np.array_equal(IntKeys(64).encode(large).keys, IntKeys(64).encode(large.tolist()).keys)
 
 
 @pytest.mark.parametrize(

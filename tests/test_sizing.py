@@ -116,6 +116,17 @@ def test_saturated_tables_say_at_least(shape: Size) -> None:
     assert table.list_entries(table.encode_keys(drawn, ones)).cardinality.keys <= 10_000
 
 
+def test_vague_estimates_say_at_least() -> None:
+    """Far beyond three times the threshold a fuse table gives a lower bound, and flags it."""
+    shape, load = fuse(4, 0.9767)
+    size = Size(4, shape.segments, round(10_000 / (6 * load) / shape.segments))
+    for seed in range(10):
+        table, drawn, counts = random_table(size, 10_000, seed)
+        cardinality = table.list_entries(table.encode_keys(drawn, counts)).cardinality
+        assert cardinality.at_least
+        assert 4_000 < cardinality.keys < 10_000
+
+
 def test_a_few_knotted_keys() -> None:
     """Below the threshold a stuck table misses two keys or so, not thousands."""
     size = Size(3, 3, 600)

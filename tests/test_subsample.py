@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from linsketch import Seeds
+from linsketch.arrays import Counts
 from linsketch.client.subsample import GRID, binomial_sample, on_grid, threshold_sample
 from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import mix
@@ -84,6 +85,17 @@ def test_threshold_varies_less_than_binomial() -> None:
     threshold = threshold_sample(counts, 10.0, states(20_000))
     binomial = binomial_sample(counts, 10.0, states(20_000)) * 10
     assert threshold.var() < binomial.var()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint32, np.uint64])
+@pytest.mark.parametrize("rule", SAMPLERS)
+def test_counts_of_any_integer_type(rule: str, dtype: type) -> None:
+    """Narrow and unsigned counts sample like wide ones."""
+    counts: Counts = np.array([1, 5, 100], dtype)
+    expected = SAMPLERS[rule](counts.astype(np.int64), 2.0, states(3))
+    sampled = SAMPLERS[rule](counts, 2.0, states(3))
+    assert np.array_equal(sampled, expected)
+    assert sampled.dtype == np.int64
 
 
 def test_real_clients_do_not_repeat() -> None:

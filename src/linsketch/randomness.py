@@ -18,8 +18,9 @@ from linsketch.hashing import Seeds
 
 def simulated_states(seeds: Seeds, users: NDArray[np.integer], keys: Words) -> Words:
     """Return states for a simulation: the same for the same seed, round, repetition, user, key."""
-    if users.dtype.kind not in "iu" or users.shape != (len(keys),):
-        raise CountError("Users must be integers, one for each row of keys.")
+    users = np.asarray(users)
+    if users.dtype.kind not in "iu" or users.shape != (len(keys),) or keys.dtype != np.uint64:
+        raise CountError("Users must be integers, one for each row of keys (uint64).")
     (seed,) = seeds.words("sampling", 1)
     return hashing.digest(np.column_stack([users.astype(np.uint64), keys]), seed)
 

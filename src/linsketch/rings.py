@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from linsketch import kernels
 from linsketch.arrays import Words
 from linsketch.errors import PlanningError, VectorError, WireError
+from linsketch.validation import whole_number
 
 MAGIC = b"LSKV"
 VERSION = 1
@@ -53,11 +54,11 @@ class Segment:
     modulus: int
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise PlanningError(f"A segment needs at least one entry, not {self.length}.")
+        whole_number(self, "length", 1, 1 << 40)
+        whole_number(self, "modulus", 2, MAX_MODULUS)
         q = self.modulus
-        if not 2 <= q <= MAX_MODULUS or not (q & (q - 1) == 0 or is_prime(q)):
-            raise PlanningError(f"{q} is no modulus: take a prime or power of two, 2 to 2**63.")
+        if q & (q - 1) and not is_prime(q):
+            raise PlanningError(f"The modulus {q} is neither a prime nor a power of two.")
 
     @property
     def bits(self) -> int:
@@ -72,6 +73,7 @@ class Ring:
     segments: tuple[Segment, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.segments))
         if not self.segments:
             raise PlanningError("A ring needs at least one segment.")
 

@@ -107,6 +107,7 @@ def _compare(table: IBLT, texts: list[Counter[str]], truth: Counter[str]) -> lis
             {
                 "sketch": name,
                 "bytes": sketch.ring.wire_bytes,
+                "words": sketch.ring.wire_words,
                 "lists_items": isinstance(sketch, IBLT),
                 "largest_error": int(np.abs(errors).max()),
             }
@@ -133,7 +134,7 @@ def _show(result: dict[str, Any], verdict: str) -> None:
         sizes.add_row(
             line["sketch"],
             f"{line['bytes']:,}",
-            f"{-(-line['bytes'] // 2):,}",
+            f"{line['words']:,}",
             "yes" if line["lists_items"] else "no",
             f"{line['largest_error']:,}",
         )

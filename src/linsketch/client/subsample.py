@@ -5,6 +5,8 @@ count, for every t >= 1. t is a multiple of 2**-16, so that all sides hold the s
 both rules are exact in integers, given uniform states (`linsketch.randomness`).
 """
 
+from numbers import Real
+
 import numpy as np
 
 from linsketch import hashing, kernels
@@ -17,7 +19,7 @@ MAX_THRESHOLD = 1 << 32
 
 def on_grid(t: float) -> float:
     """Round a sampling threshold to the nearest multiple of 2**-16."""
-    if not isinstance(t, float | int) or not 1 <= t <= MAX_THRESHOLD:
+    if not isinstance(t, Real) or not 1 <= t <= MAX_THRESHOLD:
         raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t!r}.")
     return round(t * GRID) / GRID
 
@@ -29,7 +31,7 @@ def _numerator(t: float) -> int:
     return int(t * GRID)
 
 
-def _checked(counts: Counts, states: Words, bits: int) -> None:
+def _checked(counts: Counts, states: Words, bits: int) -> Counts:
     for name, array, kinds in (("Counts", counts, "iu"), ("States", states, "u")):
         if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
             raise CountError(f"{name} must be an array of integers (states: uint64), one a row.")
@@ -39,6 +41,7 @@ def _checked(counts: Counts, states: Words, bits: int) -> None:
         raise CountError(
             f"Counts must lie in 0 .. 2**{bits} - 1, not {counts.min()} .. {counts.max()}."
         )
+    return counts.astype(np.int64)
 
 
 def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
@@ -53,7 +56,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
     >>> int(threshold_sample(np.ones(9000, np.int64), 3.0, system_states(9000)).sum()) // 3 > 2500
     True
     """
-    _checked(counts, states, 47)  # 2**16 times a count must fit
+    counts = _checked(counts, states, 47)  # 2**16 times a count must fit
     numerator = _numerator(t)
     floor, fraction = divmod(numerator, GRID)
     draw = hashing.high_product(hashing.mix(states), numerator).astype(np.int64)
@@ -63,7 +66,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
 
 def binomial_sample(counts: Counts, t: float, states: Words) -> Counts:
     """Keep each unit of each count with probability 1 / t; the server multiplies by t."""
-    _checked(counts, states, 32)  # the time is that of one draw a unit
+    counts = _checked(counts, states, 32)  # the time is that of one draw a unit
     kept = np.zeros_like(counts)
     kernels.sampling.keep_units(counts, states, _numerator(t), GRID, kept)
     return kept

@@ -49,6 +49,8 @@ class KeySpace(ABC, Generic[Item]):
         """Turn items into keys; an item outside the domain is an error, or dropped on request."""
         if outside not in ("raise", "drop"):
             raise ItemError(f'Items outside the domain "raise" or "drop", not {outside!r}.')
+        if isinstance(items, str | bytes):
+            raise ItemError(f"Items come as a list or the like, not as one {type(items).__name__}.")
         given = list(items)
         reasons = self._reasons(given)
         kept = np.array([reason is None for reason in reasons], bool)

@@ -37,12 +37,15 @@ class IntKeys(KeySpace[int]):
         return bit_bounds(self.bits)
 
     def encode(self, items: Iterable[int], outside: Outside = "raise") -> Encoded:
-        """Turn integers into keys; arrays of at most 64 bits go without a Python loop."""
-        if isinstance(items, np.ndarray) and items.dtype.kind in "iu" and self.limbs == 1:
+        """Turn integers into keys; arrays go without a Python loop, for keys of up to 64 bits."""
+        if isinstance(items, np.ndarray) and items.dtype.kind in "iu" and self.bits <= 64:
             kept: Mask = (items >= 0) & (items < 1 << self.bits)
-            if items.ndim == 1 and (kept.all() or outside == "drop"):
-                return Encoded(items[kept].astype(np.uint64)[:, None], kept)
+            if items.ndim == 1 and (outside == "drop" or (outside == "raise" and kept.all())):
+                return Encoded(self._split(items[kept].astype("<u8")), kept)
         return super().encode(items, outside)
+
+    def _split(self, numbers: Words) -> Words:
+        return bytes_to_limbs(numbers.view(np.uint8).reshape(-1, 8), self.bounds)
 
     def _reasons(self, items: Sequence[int]) -> list[str | None]:
         limit = 1 << self.bits
@@ -54,14 +57,15 @@ class IntKeys(KeySpace[int]):
         ]
 
     def _to_keys(self, items: Sequence[int]) -> Words:
-        if self.limbs == 1:
-            return np.array(items, np.uint64)[:, None]
+        if self.bits <= 64:
+            return self._split(np.array(items, "<u8"))
         length = -(-self.bits // 8)
         flat = b"".join(int(item).to_bytes(length, "little") for item in items)
         return bytes_to_limbs(np.frombuffer(flat, np.uint8).reshape(-1, length), self.bounds)
 
     def _to_items(self, keys: Words) -> list[int]:
-        if self.limbs == 1:
-            return list(keys[:, 0].tolist())
+        if self.bits <= 64:
+            rows = np.ascontiguousarray(limbs_to_bytes(keys, self.bounds, 8))
+            return list(rows.view("<u8")[:, 0].tolist())
         rows = limbs_to_bytes(keys, self.bounds, -(-self.bits // 8))
         return [int.from_bytes(row, "little") for row in map(bytes, rows)]

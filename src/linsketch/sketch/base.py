@@ -65,23 +65,19 @@ class Sketch(ABC):
 
     def _checked(self, keys: Words, counts: Counts) -> Counts:
         """Return counts as int64; refuse what is no such, no keys, or could wrap the modulus."""
-        keys, counts = np.asarray(keys), np.asarray(counts)
+        counts = np.asarray(counts)
         if counts.ndim != 1 or counts.dtype.kind not in "iu":
             raise CountError(
                 f"Counts must be a row of integers, not {counts.dtype} of shape {counts.shape}."
             )
-        if keys.shape != (len(counts), self.keys.limbs) or keys.dtype != np.uint64:
-            raise CountError(
-                f"Keys must be uint64 of shape ({len(counts)}, {self.keys.limbs}), a row a count; "
-                f"these are {keys.dtype} of shape {keys.shape}."
-            )
+        self._checked_keys(keys)
+        if len(keys) != len(counts):
+            raise CountError(f"{len(keys)} keys do not go with {len(counts)} counts.")
         if not len(counts):
             return counts.astype(np.int64)
-        if (keys >= np.array(self.keys.bounds, np.uint64)).any():
-            raise CountError("A limb of some key is out of bounds: were these keys encoded here?")
         if counts.min() < 0:
             raise CountError(
-                f"The count {counts.min()} is negative. Encode it as it is and subtract vectors."
+                f"The count {counts.min()} is negative. Encode {-counts.min()} and subtract."
             )
         wraps = int(counts.max()) * len(counts) >= 1 << 63
         total = int(counts.sum(dtype=object if wraps else np.int64))
@@ -91,6 +87,14 @@ class Sketch(ABC):
                 "planned for. Plan it with a larger max_count."
             )
         return np.ascontiguousarray(counts, np.int64)
+
+    def _checked_keys(self, keys: Words) -> None:
+        """Refuse what `self.keys.encode` would not have made."""
+        shape = (len(keys), self.keys.limbs)
+        if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.shape != shape:
+            raise CountError(f"Keys are an array of uint64 of shape {shape}: encode items first.")
+        if (keys >= np.array(self.keys.bounds, np.uint64)).any():
+            raise CountError("A limb of some key is out of bounds: were these keys encoded here?")
 
     def _own(self, vector: RingVector) -> None:
         if not isinstance(vector, RingVector):

@@ -14,6 +14,7 @@ from linsketch import kernels
 from linsketch.sketch.sizing import Size
 
 _LEAST_CORE = 0.1  # no table's smallest core takes up less of it
+_VAGUE = 0.075  # relative standard error from which on a lower bound is the better answer
 _SATURATED = 3.0  # with no free cell left, no more than this were expected (95%)
 
 
@@ -61,4 +62,6 @@ def estimate_keys(size: Size, left: int, listed: int, mass: float) -> Cardinalit
         return Cardinality(max(mass, listed), 0.0)
     slope = (expected - free_cells(size, 1.01 * high)) / (0.01 * high)
     stderr = math.sqrt(target) / slope if slope > 0 else high
+    if stderr > _VAGUE * high:
+        return Cardinality(max(high - 2 * stderr, listed), stderr, at_least=True)
     return Cardinality(high, stderr, at_least=cells - left < _SATURATED)

@@ -84,10 +84,12 @@ class CounterSketch(Sketch):
     def row_estimates(self, vector: RingVector, keys: Words) -> Counts:
         """Return what each row (a row of the result) says of each key's count."""
         self._own(vector)
-        counters = vector.arrays[0].astype(np.int64)
-        counters[counters > self.max_count] -= self._modulus
-        estimates: Counts = counters[self._places(keys)] * self._signs(keys)
+        self._checked_keys(keys)
+        estimates: Counts = self._counters(vector)[self._places(keys)] * self._signs(keys)
         return estimates
+
+    def _counters(self, vector: RingVector) -> Counts:
+        return vector.arrays[0].astype(np.int64)
 
     @abstractmethod
     def combine(self, row_estimates: Counts) -> Estimates:
@@ -135,6 +137,11 @@ class CountSketch(CounterSketch):
         bits = [hashing.halves(digests, tweak)[0] >> np.uint64(31) for tweak in tweaks]
         return 1 - 2 * np.stack(bits).astype(np.int64)
 
+    def _counters(self, vector: RingVector) -> Counts:
+        counters = super()._counters(vector)
+        counters[counters > self.max_count] -= self._modulus
+        return counters
+
     def combine(self, row_estimates: Counts) -> Estimates:
         """Take the median of the rows."""
         medians: Estimates = np.median(row_estimates, axis=0)
@@ -145,7 +152,8 @@ class CountSketch(CounterSketch):
 class CountMin(CounterSketch):
     """Count-min: plain counters, the least of the rows.
 
-    Never below the true count, as long as the total of all vectors stays within `max_count`.
+    Never below the true count, as long as the total of all vectors stays within `max_count` and
+    nothing is subtracted that was not added.
     """
 
     @property

@@ -26,7 +26,7 @@ from linsketch.validation import instance, whole_number
 Layout = Literal["compact", "paper"]
 CHECK_BITS = {"compact": 9, "paper": 31}
 _MIN_KEY_BITS = 8  # from here on the folding of products is exact (docs/math.md)
-_SPARE_ENTRIES = 512  # of the peel list; more than a batch can add
+SPARE_ENTRIES = 512  # of the peel list; more than a batch can add
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class IBLT(Sketch):
     `layout="compact"` keeps (weight, check, key) sums weighted by count, each in a modulus just
     wide enough. `layout="paper"` keeps the paper's four fields; it counts insertions, so encode
     each user's histogram by itself, or say how many holders each item has, and delete what was
-    inserted as it was inserted.
+    inserted as it was inserted. A sum beyond `max_count` is flagged in the compact layout (its
+    keys no longer fit); in the paper's, values wrap unseen.
 
     >>> from linsketch import IBLT, Seeds, Utf8Keys
     >>> table = IBLT.sized(Utf8Keys(8), capacity=10, max_count=1000, seeds=Seeds(b"any"))
@@ -237,7 +238,7 @@ class IBLT(Sketch):
         table = self._empty()
         for column, array in enumerate(vector.arrays):
             table[:, column] = array
-        room = 2 * self.size.cells + _SPARE_ENTRIES
+        room = 2 * self.size.cells + SPARE_ENTRIES
         keys = np.empty((room, self.keys.limbs), np.uint64)
         weights = np.empty(room, np.int64)
         values = np.empty(room if self.layout == "paper" else 0, np.uint64)
@@ -257,10 +258,11 @@ class IBLT(Sketch):
     def _signed_values(self, values: Words, weights: Counts) -> Counts:
         """Read values of the paper's layout as counts; where both signs fit, of the weight's."""
         modulus = self.ring.segments[-1].modulus
-        positive = values.astype(np.int64)
-        fits = positive <= self.max_count
-        fits &= (weights > 0) | (modulus - positive > self.max_count)
-        return np.where(fits, positive, positive - modulus)
+        counts = values.view(np.int64)
+        below = modulus - counts <= self.max_count
+        below &= (weights < 0) | (counts > self.max_count)
+        counts[below] -= modulus
+        return counts
 
     @property
     def _false_rate(self) -> float:

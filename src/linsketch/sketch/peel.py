@@ -66,5 +66,5 @@ class Peel:
             text += f" Keys missing: {least}{self.missing:,.0f}."
             text += f" Any listed key false: probability {self.false_probability:.1g}."
         if self.rejected:
-            text += f" Rejected, as no item of {self.space.name}: {self.rejected:,}."
+            text += f" Rejected, as no item of {self.space.name} or no count: {self.rejected:,}."
         return text

@@ -1,9 +1,9 @@
 """How large a table must be: (keys, failure probability) to (k, hashing, cells).
 
-The numbers come from `sizing_table.py`, which `make sizes` measures anew on real tables. They
-are exact statements about trials at failure rates of 1% and 0.1%; smaller rates are extrapolated
-(docs/math.md, "Sizes"): the load where peeling gives way moves like a normal quantile, and two
-keys that share all their cells must stay unlikely.
+The numbers come from `sizing_table.py`, which `make sizes` measures anew on real tables, for
+failure rates of 1% and (up to 10**4 keys) 0.1%. Smaller rates are extrapolated (docs/math.md,
+"Sizes"): the load where peeling gives way moves like a normal quantile, and two keys that share
+all their cells must stay unlikely.
 """
 
 import math
@@ -101,8 +101,7 @@ def _size(k: int, hashing: Hashing, capacity: int, failure_probability: float) -
 def _ratios(k: int, hashing: Hashing, capacity: int) -> tuple[float, float]:
     """Interpolate cells a key at 1% and 0.1% failures, linearly in the logarithm of the keys.
 
-    The curves are convex there, so the line between two points errs on the safe side; beyond
-    the last point they go on falling, and its numbers are safe.
+    Beyond the last point the ratios go on falling, and its numbers are safe.
     """
     rows = CELLS_PER_KEY[k, hashing]
     known = [row[0] for row in rows]
