@@ -117,7 +117,7 @@ class Utf8Keys(KeySpace[str]):
 
     def _genuine(self, keys: Words) -> Mask:
         marked = self._bytes._genuine(keys)
-        doubtful = marked & (self._bytes._rows(keys)[0] > 127).any(axis=1)
+        doubtful = marked & np.any(limbs_to_bytes(keys, self.bounds, self.max_bytes) > 127, axis=1)
         marked[doubtful] = [_is_utf8(item) for item in self._bytes._to_items(keys[doubtful])]
         return marked
 

@@ -13,7 +13,7 @@ import numpy as np
 from linsketch import kernels
 from linsketch.sketch.sizing import Size
 
-_LEAST_CORE = 0.1  # no table's smallest core takes up less of it
+_LEAST_CORE = 0.1  # share of the cells; a smaller rest is taken for knots at once
 _VAGUE = 0.075  # relative standard error from which on a lower bound is the better answer
 _SATURATED = 3.0  # with no free cell left, no more than this were expected (95%)
 

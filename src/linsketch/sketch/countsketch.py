@@ -106,7 +106,7 @@ class CounterSketch(Sketch):
 
 @dataclass(frozen=True)
 class CountSketch(CounterSketch):
-    """Count-median: signed counters, the median of the rows. Unbiased with an odd number of rows.
+    """Count-median: signed counters, the median of the rows. Unbiased.
 
     >>> from linsketch import CountSketch, Seeds, Utf8Keys
     >>> seeds = Seeds(b"any", round=0)

@@ -86,7 +86,7 @@ def smallest_size(
 def _size(k: int, hashing: Hashing, capacity: int, failure_probability: float) -> Size:
     segments = segment_count(k, hashing, capacity)
     common, rare = (ratio * capacity for ratio in _ratios(k, hashing, capacity))
-    # A table that may fail more often than 1% would hardly be smaller.
+    # Measured from 1% on: whoever allows more failures gets the table of 1%.
     quantile = max(-NormalDist().inv_cdf(failure_probability), _COMMON)
     cells = common + (rare - common) * (quantile - _COMMON) / (_RARE - _COMMON)
     if failure_probability < 0.001:
@@ -106,9 +106,8 @@ def _ratios(k: int, hashing: Hashing, capacity: int) -> tuple[float, float]:
     rows = CELLS_PER_KEY[k, hashing]
     known = [row[0] for row in rows]
     after = bisect_right(known, capacity)
-    if after == len(rows) or after == 0:
-        row = rows[min(after, len(rows) - 1)]
-        return row[1], row[2]
+    if after == len(rows):
+        return rows[-1][1:]
     low, high = rows[after - 1], rows[after]
     share = math.log(capacity / low[0]) / math.log(high[0] / low[0])
     return (
