@@ -23,3 +23,15 @@ class VectorError(LinsketchError, ValueError):
 
 class WireError(LinsketchError, ValueError):
     """Bytes are not what a peer with the same plan would have sent."""
+
+
+class TaskError(LinsketchError, ValueError):
+    """A round's task does not fit the plan that a client or server holds."""
+
+
+class TranscriptError(LinsketchError):
+    """A transcript cannot be read, or belongs to another campaign."""
+
+
+class DataError(LinsketchError, ValueError):
+    """A file of who-has-what cannot be used as it is."""

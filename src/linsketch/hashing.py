@@ -72,6 +72,12 @@ def digest(keys: Words, seed: int) -> Words:
     return state
 
 
+def digest_bytes(text: bytes, seed: int) -> int:
+    """Absorb the length of a byte string and its words of eight bytes, the last one padded."""
+    words = np.frombuffer(text.ljust(-(-len(text) // 8) * 8, b"\0"), "<u8")
+    return int(digest(np.array([[len(text), *words]], np.uint64), seed)[0])
+
+
 def halves(digests: Words, tweak: int) -> tuple[Words, Words]:
     """Return the high and low 32 bits of the digests' word for a tweak."""
     word = mix(digests ^ np.uint64(tweak))

@@ -6,11 +6,14 @@ plan's public seed.
 """
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linsketch import hashing
+from linsketch import hashing, kernels
 from linsketch.arrays import Words
 from linsketch.errors import CountError
 from linsketch.hashing import Seeds
@@ -28,3 +31,64 @@ def simulated_states(seeds: Seeds, users: NDArray[np.integer], keys: Words) -> W
 def system_states(rows: int) -> Words:
     """Return states for a real client, out of the operating system's randomness."""
     return np.frombuffer(os.urandom(8 * rows), np.uint64)
+
+
+def user_words(users: Sequence[str], seed: bytes) -> Words:
+    """Return the word that stands for each user in a simulation."""
+    (word_seed,) = Seeds(seed).words("users", 1)
+    texts = [user.encode() for user in users]
+    words = np.empty(len(texts), np.uint64)
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    kernels.rows.digest_texts(
+        np.frombuffer(b"".join(texts), np.uint8), ends, np.uint64(word_seed), words
+    )
+    return words
+
+
+def cohorts(users: Words, rounds: int, seed: bytes) -> NDArray[np.int64]:
+    """Return the round, from 1 on, that each user of a simulation falls into."""
+    (tweak,) = Seeds(seed).words("cohorts", 1)
+    high, _ = hashing.halves(users, tweak)
+    return 1 + hashing.scale(high, rounds).astype(np.int64)
+
+
+class Randomness(Protocol):
+    """Where one user's report takes its states from."""
+
+    def for_bound(self) -> Words:
+        """Return one state for the bound on items a user."""
+        ...
+
+    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:
+        """Return one state a key."""
+        ...
+
+
+class SystemRandomness:
+    """The operating system's: what real clients take."""
+
+    def for_bound(self) -> Words:
+        """Return one state for the bound on items a user."""
+        return system_states(1)
+
+    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:  # noqa: ARG002  # fresh each time
+        """Return one state a key."""
+        return system_states(len(keys))
+
+
+@dataclass(frozen=True)
+class SimulatedRandomness:
+    """Keyed by who and what: `users` holds one word for all keys, or one for each."""
+
+    seed: bytes
+    users: Words
+
+    def for_bound(self) -> Words:
+        """Return one state a user for the bound on items."""
+        (seed,) = Seeds(self.seed).words("bound", 1)
+        return hashing.digest(self.users[:, None], seed)
+
+    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:
+        """Return one state a key."""
+        users = np.broadcast_to(self.users, len(keys))
+        return simulated_states(Seeds(self.seed, round_, repetition), users, keys)

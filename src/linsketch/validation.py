@@ -25,3 +25,23 @@ def instance(owner: Any, field: str, kind: type) -> None:
         raise PlanningError(
             f"{type(owner).__name__}: {field} must be {kind.__name__}(...), not {value!r}."
         )
+
+
+def probability(owner: Any, field: str) -> None:
+    """Refuse a field that is no number strictly between 0 and 1; make others a Python float."""
+    value = getattr(owner, field)
+    if not isinstance(value, float | int) or not 0 < value < 1:
+        raise PlanningError(
+            f"{type(owner).__name__}: {field} must lie between 0 and 1, not {value!r}."
+        )
+    object.__setattr__(owner, field, float(value))
+
+
+def one_of(owner: Any, field: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a field that is none of a few words."""
+    value = getattr(owner, field)
+    if value not in allowed:
+        raise PlanningError(
+            f"{type(owner).__name__}: {field} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
+            f"not {value!r}."
+        )

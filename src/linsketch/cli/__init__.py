@@ -6,10 +6,17 @@ from typing import Annotated
 import typer
 
 from linsketch import __version__
+from linsketch.cli.common import tidy
 from linsketch.cli.demo import demo
+from linsketch.cli.histogram import histogram
+from linsketch.cli.inspect import inspect
+from linsketch.cli.plan import plan
+from linsketch.cli.report import report
+from linsketch.cli.run import run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-app.command()(demo)
+for command in (demo, run, histogram, plan, inspect, report):
+    app.command()(tidy(command))
 
 
 def _version(wanted: bool) -> None:

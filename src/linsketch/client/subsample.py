@@ -5,30 +5,12 @@ count, for every t >= 1. t is a multiple of 2**-16, so that all sides hold the s
 both rules are exact in integers, given uniform states (`linsketch.randomness`).
 """
 
-from numbers import Real
-
 import numpy as np
 
 from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Words
-from linsketch.errors import CountError, PlanningError
-
-GRID = 1 << 16
-MAX_THRESHOLD = 1 << 32
-
-
-def on_grid(t: float) -> float:
-    """Round a sampling threshold to the nearest multiple of 2**-16."""
-    if not isinstance(t, Real) or not 1 <= t <= MAX_THRESHOLD:
-        raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t!r}.")
-    return round(t * GRID) / GRID
-
-
-def _numerator(t: float) -> int:
-    """Return t * 2**16, an integer."""
-    if on_grid(t) != t:
-        raise PlanningError(f"{t} is no multiple of 2**-16: pass it through on_grid first.")
-    return int(t * GRID)
+from linsketch.errors import CountError
+from linsketch.plan import GRID, grid_units
 
 
 def _checked(counts: Counts, states: Words, bits: int) -> Counts:
@@ -57,7 +39,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
     True
     """
     counts = _checked(counts, states, 47)  # 2**16 times a count must fit
-    numerator = _numerator(t)
+    numerator = grid_units(t)
     floor, fraction = divmod(numerator, GRID)
     draw = hashing.high_product(hashing.mix(states), numerator).astype(np.int64)
     rounded = floor + (draw % GRID < fraction)
@@ -68,5 +50,5 @@ def binomial_sample(counts: Counts, t: float, states: Words) -> Counts:
     """Keep each unit of each count with probability 1 / t; the server multiplies by t."""
     counts = _checked(counts, states, 32)  # the time is that of one draw a unit
     kept = np.zeros_like(counts)
-    kernels.sampling.keep_units(counts, states, _numerator(t), GRID, kept)
+    kernels.sampling.keep_units(counts, states, grid_units(t), GRID, kept)
     return kept

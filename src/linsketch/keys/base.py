@@ -1,5 +1,6 @@
 """What every key space does."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -39,6 +40,11 @@ class KeySpace(ABC, Generic[Item]):
     @abstractmethod
     def bounds(self) -> tuple[int, ...]:
         """What each limb of a key stays below."""
+
+    @property
+    def most(self) -> int:
+        """No more different keys than this exist."""
+        return math.prod(self.bounds)
 
     @property
     def limbs(self) -> int:

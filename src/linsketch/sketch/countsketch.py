@@ -85,10 +85,11 @@ class CounterSketch(Sketch):
         """Return what each row (a row of the result) says of each key's count."""
         self._own(vector)
         self._checked_keys(keys)
-        estimates: Counts = self._counters(vector)[self._places(keys)] * self._signs(keys)
+        estimates: Counts = self.counters(vector)[self._places(keys)] * self._signs(keys)
         return estimates
 
-    def _counters(self, vector: RingVector) -> Counts:
+    def counters(self, vector: RingVector) -> Counts:
+        """Return a vector's counters, row after row, as signed numbers."""
         return vector.arrays[0].astype(np.int64)
 
     @abstractmethod
@@ -137,8 +138,9 @@ class CountSketch(CounterSketch):
         bits = [hashing.halves(digests, tweak)[0] >> np.uint64(31) for tweak in tweaks]
         return 1 - 2 * np.stack(bits).astype(np.int64)
 
-    def _counters(self, vector: RingVector) -> Counts:
-        counters = super()._counters(vector)
+    def counters(self, vector: RingVector) -> Counts:
+        """Return a vector's counters, row after row, as signed numbers."""
+        counters = super().counters(vector)
         counters[counters > self.max_count] -= self._modulus
         return counters
 

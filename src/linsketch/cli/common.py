@@ -1,0 +1,121 @@
+"""What the commands share: errors in one line, files whole or not at all, options."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from linsketch.errors import LinsketchError
+from linsketch.plan import Method, Sampling
+from linsketch.server import FailedRounds
+from linsketch.sketch.iblt import Layout
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+DataFile = Annotated[
+    Path, typer.Argument(help="Parquet, CSV, TSV or JSON lines; .gz too.", metavar="DATA")
+]
+User = Annotated[str, typer.Option(help="Column of users.")]
+Item = Annotated[str, typer.Option(help="Column of items.")]
+Count = Annotated[str | None, typer.Option(help="Column of counts; without it a row counts 1.")]
+Rounds = Annotated[int, typer.Option(help="Rounds; each user is in one of them.")]
+Threshold = Annotated[
+    int | None,
+    typer.Option(help="Report items of this count or more; without it, what the budget allows."),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(help="Bytes that a user may send in a round; without it, the planner's."),
+]
+ChosenMethod = Annotated[Method, typer.Option(help="How to find them: docs/campaigns.md.")]
+ChosenSampling = Annotated[Sampling, typer.Option(help="How users sample.")]
+ChosenLayout = Annotated[Layout, typer.Option(help="Of the table: compact, or as in the paper.")]
+ItemsPerUser = Annotated[
+    int | None,
+    typer.Option(help="At most so many of a user; without it, what the busiest user has."),
+]
+Keys = Annotated[
+    str | None,
+    typer.Option(help="utf8:20, bytes:20, text:3 or int:32; without it, utf8 of the longest item."),
+]
+FailureProbability = Annotated[float, typer.Option(help="Of proven promises.")]
+Seed = Annotated[str, typer.Option(help="Cohorts, samples and hashes follow from it.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder for transcript and page; else linsketch-runs/PLAN."),
+]
+Check = Annotated[bool, typer.Option("--check", help="Compare with the truth in the file.")]
+Failed = Annotated[
+    FailedRounds,
+    typer.Option(
+        "--failed-rounds", help="Rounds that did not decode: scale the others up, or count as zero."
+    ),
+]
+
+
+def tidy(command: Callable[P, T]) -> Callable[P, T]:
+    """Make a command print one line for what its user can mend, and exit with 2."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except LinsketchError as error:
+            reason = str(error)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            reason = f"{where}{error.strerror or error}."
+        sys.stderr.write(f"Error: {' '.join(reason.split())}\n")
+        raise typer.Exit(2)
+
+    return wrapped
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def progress(rounds: int, done: int) -> Iterator[Callable[[str], None]]:
+    """Show rounds as they close: a bar on a terminal, plain lines in a pipe, both on stderr."""
+    if not sys.stderr.isatty():
+
+        def line(text: str) -> None:
+            sys.stderr.write(text + "\n")
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rounds", total=rounds, completed=done)
+
+        def advance(text: str) -> None:
+            bar.update(task, advance=1, description=text.split(":")[0])
+
+        yield advance

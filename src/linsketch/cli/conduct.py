@@ -1,0 +1,129 @@
+"""Run a planned campaign over a population, durably, and show what came out."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from linsketch import campaign
+from linsketch.cli.common import print_json, progress, write_whole
+from linsketch.cli.show import show
+from linsketch.errors import DataError, PlanningError
+from linsketch.plan import Plan
+from linsketch.population import Population
+from linsketch.population.files import Data
+from linsketch.report.outcome import outcome, shown, truth_of
+from linsketch.report.page import page
+from linsketch.server import FailedRounds, Round
+from linsketch.transcript import Transcript
+
+TRANSCRIPT = "transcript.sqlite"
+
+
+def split(data: Data, rounds: int, items_per_user: int | None, seed: str) -> tuple[Population, int]:
+    """Split a file's users into rounds, bounded; return them and the bound.
+
+    Refused: a split that would show a single person's items.
+    """
+    users = len(data.users)
+    if users < 2:
+        raise DataError("There is one user only: the sum over one user is that user's items.")
+    if not 1 <= rounds <= users:
+        raise PlanningError(
+            f"Take 1 to {users:,} rounds, not {rounds:,}: there are {users:,} users."
+        )
+    if items_per_user is not None and items_per_user < 1:
+        raise PlanningError(f"Take 1 item a user or more, not {items_per_user}.")
+    if not 1 <= len(seed.encode()) <= 64:
+        raise PlanningError(f"The seed has 1 to 64 bytes in UTF-8, not {len(seed.encode())}.")
+    people = data.population(rounds, seed.encode())
+    smallest = int(people.users_in_round.min())
+    if smallest < 2:
+        raise PlanningError(
+            f"With {rounds:,} rounds some round has {smallest} of the {users:,} users, and the sum "
+            "over one user is that user's items. Take fewer rounds."
+        )
+    most = items_per_user or int(people.totals.max())
+    return people.bounded(most), most
+
+
+def conduct(
+    plan: Plan,
+    population: Population,
+    *,
+    out: Path | None,
+    failed: FailedRounds,
+    truth: Callable[[], dict[Any, int]] | None,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Run what is left of a campaign over bounded users; write what came out into a folder."""
+    folder = out or Path("linsketch-runs") / plan.plan_id[:12]
+    transcript = _open(folder, plan, population)
+    with transcript:
+        closed = sum(1 for _ in transcript.rounds())
+        if closed:
+            sys.stderr.write(f"Going on after round {closed} of {plan.rounds}.\n")
+        try:
+            with progress(plan.rounds, closed) as say:
+                server = campaign.run(
+                    plan,
+                    population.cohorts(),
+                    transcript=transcript,
+                    watch=lambda round_: say(_line(plan, round_)),
+                )
+        except KeyboardInterrupt:
+            kept = sum(1 for _ in transcript.rounds())
+            sys.stderr.write(
+                f"\nStopped. {kept} of {plan.rounds} rounds are closed and kept in "
+                f"{transcript.path}. To go on, run the same command again.\n"
+            )
+            raise typer.Exit(130) from None
+        if truth and not transcript.fact("truth"):
+            items = plan.keys.decode(population.item_keys)
+            totals = zip(items, population.item_totals(), strict=True)
+            cut = plan.cut if plan.error is None else 0
+            transcript.keep_fact("truth", truth_of(truth(), totals, cut))
+        result = outcome(transcript, failed, server)
+    if not truth:
+        result.pop("truth", None)
+    write_whole(folder / "result.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    write_whole(folder / "report.html", page(result))
+    if as_json:
+        print_json(result)
+    else:
+        show(result, folder)
+    return result
+
+
+def _open(folder: Path, plan: Plan, population: Population) -> Transcript:
+    """Return the folder's transcript of this plan and this data, a new one if there is none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / TRANSCRIPT
+    if not path.exists():
+        facts: dict[str, Any] = {"data": population.fingerprint}
+        if plan.method == "count-median":  # it lists nothing by itself
+            facts["candidates"] = [shown(item) for item in plan.keys.decode(population.item_keys)]
+        return Transcript.create(path, plan, facts)
+    transcript = Transcript(path)
+    if transcript.plan != plan:
+        raise DataError(
+            f"{path} belongs to another plan ({transcript.plan.plan_id[:12]}, not "
+            f"{plan.plan_id[:12]}). Take another folder with --out."
+        )
+    if transcript.fact("data") != population.fingerprint:
+        raise DataError(f"{path} was made from other data. Take another folder with --out.")
+    return transcript
+
+
+def _line(plan: Plan, closed: Round) -> str:
+    task = closed.task
+    text = f"round {task.round}/{plan.rounds}: {closed.users:,} users"
+    if task.table:
+        text += (
+            f", t = {task.sampling_threshold:.2f}, {closed.estimated_keys:,.0f} keys for "
+            f"{task.table.capacity:,}, {closed.status}"
+        )
+    return text

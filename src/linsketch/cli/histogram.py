@@ -1,0 +1,70 @@
+"""`linsketch histogram`: approximate counts of a file of who-has-what."""
+
+from typing import Annotated
+
+import typer
+
+from linsketch.cli.common import (
+    AsJson,
+    Check,
+    ChosenLayout,
+    Count,
+    DataFile,
+    Failed,
+    FailureProbability,
+    Item,
+    ItemsPerUser,
+    Keys,
+    Out,
+    Rounds,
+    Seed,
+    User,
+)
+
+
+def histogram(
+    data: DataFile,
+    user: User,
+    item: Item,
+    rounds: Rounds,
+    error: Annotated[int, typer.Option(help="No count is off by more than this.")],
+    items_per_user: ItemsPerUser = None,
+    count: Count = None,
+    keys: Keys = None,
+    layout: ChosenLayout = "compact",
+    failure_probability: FailureProbability = 0.05,
+    failed_rounds: Failed = "scale",
+    seed: Seed = "1",
+    out: Out = None,
+    check: Check = False,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate how often items occur in a file, each within an error (Algorithm 3).
+
+    Items that are not listed have a count of at most the error. Where tables that hold everything
+    weigh less than Algorithm 3, they are taken, and counts are exact.
+    """
+    from linsketch.cli.conduct import conduct, split
+    from linsketch.planner import plan_histogram
+    from linsketch.population.files import read_data
+
+    rows = read_data(data, user=user, item=item, count=count, keys=keys)
+    people, most = split(rows, rounds, items_per_user, seed)
+    forecast = plan_histogram(
+        rounds=rounds,
+        users_per_round=int(people.users_in_round.max()),
+        items_per_user=most,
+        keys=rows.keys,
+        seed=people.seed,
+        error=error,
+        layout=layout,
+        failure_probability=failure_probability,
+    )
+    conduct(
+        forecast.plan,
+        people,
+        out=out,
+        failed=failed_rounds,
+        truth=rows.item_totals if check else None,
+        as_json=as_json,
+    )

@@ -1,0 +1,77 @@
+"""`linsketch run`: heavy hitters of a file of who-has-what."""
+
+from linsketch.cli.common import (
+    AsJson,
+    Budget,
+    Check,
+    ChosenLayout,
+    ChosenMethod,
+    ChosenSampling,
+    Count,
+    DataFile,
+    Failed,
+    FailureProbability,
+    Item,
+    ItemsPerUser,
+    Keys,
+    Out,
+    Rounds,
+    Seed,
+    Threshold,
+    User,
+)
+
+
+def run(
+    data: DataFile,
+    user: User,
+    item: Item,
+    rounds: Rounds,
+    threshold: Threshold = None,
+    budget: Budget = None,
+    items_per_user: ItemsPerUser = None,
+    count: Count = None,
+    keys: Keys = None,
+    method: ChosenMethod = "adaptive",
+    sampling: ChosenSampling = "threshold",
+    layout: ChosenLayout = "compact",
+    failure_probability: FailureProbability = 0.05,
+    failed_rounds: Failed = "scale",
+    seed: Seed = "1",
+    out: Out = None,
+    check: Check = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the heavy hitters of a file in a simulated campaign, round by round.
+
+    Everything but the network is real: users sample and encode, the sums are peeled. The numbers
+    of the population (users, items a user) are read off the file; a real campaign plans them.
+    """
+    from linsketch.cli.conduct import conduct, split
+    from linsketch.planner import plan_campaign
+    from linsketch.population.files import read_data
+
+    rows = read_data(data, user=user, item=item, count=count, keys=keys)
+    people, most = split(rows, rounds, items_per_user, seed)
+    forecast = plan_campaign(
+        rounds=rounds,
+        users_per_round=int(people.users_in_round.max()),
+        items_per_user=most,
+        mean_items_per_user=float(people.totals.mean()),
+        keys=rows.keys,
+        seed=people.seed,
+        threshold=threshold,
+        budget=budget,
+        method=method,
+        sampling=sampling,
+        layout=layout,
+        failure_probability=failure_probability,
+    )
+    conduct(
+        forecast.plan,
+        people,
+        out=out,
+        failed=failed_rounds,
+        truth=rows.item_totals if check else None,
+        as_json=as_json,
+    )

@@ -1,0 +1,248 @@
+"""Plans, chosen from a threshold, a budget or an error, with what to expect of them."""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from linsketch.errors import PlanningError
+from linsketch.keys import KeySpace
+from linsketch.plan import Method, Plan, Sampling, on_grid
+from linsketch.planner.proofs import (
+    PrintedConstants,
+    heavy_constants,
+    printed_constants,
+    sketch_shape,
+)
+from linsketch.planner.tables import fitting_table, table_bytes, useful_capacity
+from linsketch.sketch.iblt import Layout
+from linsketch.task import RoundTask, message, round_sketch
+
+RELATIVE_ERROR = 0.25  # of an item at the threshold, where the planner is free to choose
+COUNT_MEDIAN_ROWS = 7
+_FREE = 10**12  # a budget that does not bind
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A plan and what to expect of it.
+
+    `stderr` is that of an item whose true count is the threshold, from sampling alone, at the
+    first round's t, where no user has it more than once. `lower_bound_words` is the paper's
+    Table 1, without its constants and logarithms.
+    """
+
+    plan: Plan
+    capacity: int
+    cells: int
+    bytes_per_user_round: int
+    words_per_user_round: int
+    decode_failure_probability: float  # of a table that holds as many keys as it is sized for
+    stderr: float
+    lower_bound_words: float
+    printed: PrintedConstants | None  # the paper's constants, beside proven ones
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {**asdict(self), "plan": self.plan.to_json(), "plan_id": self.plan.plan_id}
+
+
+def plan_campaign(
+    *,
+    rounds: int,
+    users_per_round: int,
+    items_per_user: int,
+    keys: KeySpace[Any],
+    seed: bytes,
+    threshold: int | None = None,
+    budget: int | None = None,
+    mean_items_per_user: float | None = None,
+    method: Method = "adaptive",
+    sampling: Sampling = "threshold",
+    layout: Layout = "compact",
+    failure_probability: float = 0.05,
+    smallest_cohort: int = 2,
+) -> Forecast:
+    """Plan a search for heavy hitters from a threshold, from a budget in bytes, or from both.
+
+    `users_per_round` and `items_per_user` are upper bounds; `mean_items_per_user` is what users
+    have on average, if known, and sets the first round's sampling.
+
+    >>> from linsketch import Utf8Keys, plan_campaign
+    >>> forecast = plan_campaign(rounds=30, users_per_round=10_000, items_per_user=1,
+    ...                          keys=Utf8Keys(8), seed=b"doc", threshold=50)
+    >>> forecast.capacity, forecast.bytes_per_user_round, round(forecast.stderr)
+    (2425, 36563, 12)
+    """
+    if threshold is None and budget is None:
+        raise PlanningError("Give a threshold, a budget or both.")
+    plan = Plan(
+        method=method,
+        rounds=rounds,
+        users_per_round=users_per_round,
+        items_per_user=items_per_user,
+        keys=keys,
+        budget=_FREE if budget is None else budget,
+        sampling_threshold=1.0,
+        seed=seed,
+        threshold=1 if threshold is None else threshold,
+        failure_probability=failure_probability,
+        layout=layout,
+        sampling=sampling,
+        smallest_cohort=smallest_cohort,
+    )
+    if method == "proven":
+        return forecast(_proven(plan, threshold, budget))
+    if method == "unsampled":
+        return forecast(_unsampled(plan))
+    mass = users_per_round * (
+        items_per_user if mean_items_per_user is None else mean_items_per_user
+    )
+    plan = _practical(plan, threshold, mass)
+    return forecast(_count_median(plan) if method == "count-median" else plan)
+
+
+def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
+    """Section 7: as much table as the budget has room for, and t so that a round fills it.
+
+    Without a budget, one where an item at the threshold has the relative error above; without a
+    threshold, one with that error.
+    """
+    if plan.budget == _FREE:
+        t = on_grid(1 + RELATIVE_ERROR**2 * plan.cut)
+        capacity = min(useful_capacity(plan), math.ceil(mass / t))
+        plan = replace(plan, budget=table_bytes(plan, capacity, t))
+    t = 1.0
+    for _ in range(3):  # the counts' width depends on t, and the capacity on that
+        t = on_grid(max(1.0, mass / fitting_table(plan, t).capacity))
+    if threshold is None:
+        least = max(1, math.ceil((t - 1) / RELATIVE_ERROR**2))
+        plan = replace(plan, threshold=min(least, plan.rounds * plan.items_per_round))
+    if plan.method == "fixed":
+        t = on_grid(max(1.0, min(t, plan.cut / 2)))
+    return replace(plan, sampling_threshold=t)
+
+
+def _unsampled(plan: Plan) -> Plan:
+    """Everything goes into tables that all decode but for the plan's failure probability."""
+    plan = replace(plan, table_failure_probability=plan.failure_probability / plan.rounds)
+    if plan.budget == _FREE:
+        plan = replace(plan, budget=table_bytes(plan, useful_capacity(plan), 1.0))
+    return plan
+
+
+def _count_median(plan: Plan) -> Plan:
+    """Spend the budget on counters instead of a table."""
+    shape = replace(plan, repetitions=0, sketch_rows=COUNT_MEDIAN_ROWS, sketch_width=1)
+    sketch = round_sketch(shape, 1)
+    width = 8 * plan.budget // (sketch.ring.wire_bits if sketch else 1)
+    if not width:
+        raise PlanningError(
+            f"A budget of {plan.budget:,} bytes is too small for any sketch: the smallest takes "
+            f"{sketch.ring.wire_bytes if sketch else 0:,} bytes."
+        )
+    return replace(shape, sketch_width=width, sampling_threshold=1.0)
+
+
+def _proven(plan: Plan, threshold: int | None, budget: int | None) -> Plan:
+    """Algorithm 2 for a threshold, or for the smallest that the budget has room for."""
+    if threshold is None:
+        low, high = 0, plan.rounds * plan.items_per_round
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = _proven_for(plan, middle).budget <= plan.budget
+            low, high = (low, middle) if fits else (middle, high)
+        threshold = high
+    chosen = _proven_for(plan, threshold)
+    if budget is not None and chosen.budget > budget:
+        raise PlanningError(
+            f"A budget of {budget:,} bytes is too small to prove a threshold of {threshold:,}: "
+            f"that takes {chosen.budget:,} bytes."
+        )
+    return chosen
+
+
+def _proven_for(plan: Plan, threshold: int) -> Plan:
+    constants = heavy_constants(
+        plan.items_per_round, plan.rounds, threshold, plan.failure_probability
+    )
+    plan = replace(
+        plan,
+        threshold=threshold,
+        sampling_threshold=constants.sampling_threshold,
+        repetitions=constants.repetitions,
+        table_failure_probability=constants.table_failure_probability,
+    )
+    capacity = min(constants.capacity, useful_capacity(plan))
+    return replace(plan, budget=table_bytes(plan, capacity, plan.sampling_threshold))
+
+
+def plan_histogram(
+    *,
+    rounds: int,
+    users_per_round: int,
+    items_per_user: int,
+    keys: KeySpace[Any],
+    seed: bytes,
+    error: int,
+    layout: Layout = "compact",
+    failure_probability: float = 0.05,
+    smallest_cohort: int = 2,
+) -> Forecast:
+    """Plan Algorithm 3: every count within `error`, but for the failure probability.
+
+    Its list of heavy hitters and its sketch share the failure probability. Where tables that
+    hold everything weigh less, or the error is at most the root of the rounds, they are taken
+    instead, and the histogram is exact.
+    """
+    exact = plan_campaign(
+        rounds=rounds,
+        users_per_round=users_per_round,
+        items_per_user=items_per_user,
+        keys=keys,
+        seed=seed,
+        threshold=1,
+        method="unsampled",
+        layout=layout,
+        failure_probability=failure_probability,
+        smallest_cohort=smallest_cohort,
+    ).plan
+    exact = replace(exact, threshold=None, error=error)
+    if error <= math.sqrt(rounds):
+        return forecast(exact)
+    half = replace(
+        exact, threshold=1, error=None, method="proven", failure_probability=failure_probability / 2
+    )
+    listing = _proven_for(half, error)
+    rows, width = sketch_shape(exact.items_per_round, rounds, error, failure_probability / 2)
+    plan = replace(
+        listing,
+        threshold=None,
+        error=error,
+        failure_probability=failure_probability,
+        sketch_rows=rows,
+        sketch_width=width,
+    )
+    sketch = round_sketch(plan, 1)
+    plan = replace(plan, budget=listing.budget + (sketch.ring.wire_bytes if sketch else 0))
+    return forecast(min(plan, exact, key=lambda chosen: chosen.budget))
+
+
+def forecast(plan: Plan) -> Forecast:
+    """Say what to expect of a plan."""
+    t = plan.sampling_threshold
+    table = fitting_table(plan, t) if plan.repetitions else None
+    ring = message(plan, RoundTask(plan.plan_id, 1, t, table)).ring
+    items, cut = plan.items_per_round, plan.cut
+    spread = math.sqrt(plan.rounds) if plan.error else 1.0
+    constants = (items, plan.rounds, cut, plan.failure_probability)
+    return Forecast(
+        plan=plan,
+        capacity=table.capacity if table else 0,
+        cells=table.size.cells if table else plan.sketch_rows * plan.sketch_width,
+        bytes_per_user_round=ring.wire_bytes,
+        words_per_user_round=ring.wire_words,
+        decode_failure_probability=plan.table_failure_probability if table else 0.0,
+        stderr=math.sqrt(cut * (t - 1) / max(plan.repetitions, 1)),
+        lower_bound_words=min(items * spread / cut, items),
+        printed=printed_constants(*constants) if plan.method == "proven" else None,
+    )

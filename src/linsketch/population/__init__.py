@@ -1,0 +1,6 @@
+"""Populations to run campaigns on: files of who-has-what, simulated users, lists of clients."""
+
+from linsketch.population.clients import Clients
+from linsketch.population.simulated import Population
+
+__all__ = ["Clients", "Population"]

@@ -1,0 +1,177 @@
+"""Files of who-has-what: Parquet, CSV, TSV and JSON lines, plain or gzipped, read by polars."""
+
+import gzip
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from linsketch import kernels
+from linsketch.arrays import Counts
+from linsketch.errors import DataError
+from linsketch.keys import KeySpace, Utf8Keys, parse_keys
+from linsketch.population.simulated import Population
+from linsketch.randomness import user_words
+
+_MOST_COUNT = 2**40
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a file: distinct users and items, and the numbers of each row's."""
+
+    keys: KeySpace[Any]
+    users: list[str]
+    user_of_row: NDArray[np.uint32]
+    items: list[Any]
+    item_of_row: NDArray[np.uint32]
+    counts: Counts
+
+    def population(self, rounds: int, seed: bytes) -> Population:
+        """Split the users into rounds."""
+        return Population.from_rows(
+            self.keys,
+            self.items,
+            self.item_of_row,
+            user_words(self.users, seed),
+            self.user_of_row,
+            self.counts,
+            rounds,
+            seed,
+        )
+
+    def item_totals(self) -> dict[Any, int]:
+        """Add up the counts of each item: the truth, apart from users, bounds and sketches."""
+        rows = pl.DataFrame({"item": self.item_of_row, "count": self.counts})
+        sums = rows.group_by("item").agg(pl.col("count").sum())
+        return {self.items[item]: count for item, count in sums.iter_rows()}
+
+
+def read_data(
+    path: Path, *, user: str, item: str, count: str | None = None, keys: str | None = None
+) -> Data:
+    """Read the columns of a file. Without keys, items are texts up to the longest of them.
+
+    Whatever cannot be right is refused: missing columns, nulls, counts that are no positive
+    whole numbers, texts that are no UTF-8, items that the keys cannot hold.
+    """
+    with _errors(path):
+        rows = _scan(path)
+        schema = rows.collect_schema()
+        for name in (user, item, count):
+            if name is not None and name not in schema:
+                known = ", ".join(map(repr, schema.names()))
+                raise DataError(f"{path} has no column {name!r}. It has: {known}.")
+        kind = (keys or "utf8").partition(":")[0]
+        wanted = [
+            _text(user, "user"),
+            _hex(item, "item") if kind == "bytes" else _text(item, "item"),
+        ]
+        if count is not None:
+            # Floats stay as they are, to be refused if they are not whole; texts become integers.
+            whole = not schema[count].is_float()
+            number = pl.col(count).cast(pl.Int64 if whole else pl.Float64)
+            wanted.append(number.alias("count"))
+        table = rows.select(wanted).collect()
+    if not len(table):
+        raise DataError(f"{path} has no rows.")
+    for name, column in {"user": user, "item": item, "count": count}.items():
+        if column is not None and (nulls := table[name].null_count()):
+            raise DataError(
+                f"{path}: column {column!r} has {nulls:,} empty values. Leave such rows out; in "
+                'CSV an empty text is written "".'
+            )
+    counts = np.ones(len(table), np.int64)
+    if count is not None:
+        counts = _checked_counts(path, count, table["count"].to_numpy())
+    users, user_of_row = _numbered(table["user"])
+    items, item_of_row = _numbered(table["item"])
+    space, things = _items(path, items, keys, kind)
+    return Data(space, users, user_of_row, things, item_of_row, counts)
+
+
+def _scan(path: Path) -> pl.LazyFrame:
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    zipped = suffixes[-1:] == [".gz"]
+    kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
+    if kind in (".csv", ".tsv"):  # every column as text, so that 007 stays what it is
+        return pl.scan_csv(path, separator="," if kind == ".csv" else "\t", infer_schema=False)
+    if kind in (".jsonl", ".ndjson"):
+        return pl.scan_ndjson(path, infer_schema_length=None)
+    if kind in (".parquet", ".pq"):
+        return pl.scan_parquet(gzip.decompress(path.read_bytes()) if zipped else path)
+    raise DataError(
+        f"{path.name}: what is it? Parquet (.parquet), CSV (.csv), TSV (.tsv) and JSON lines "
+        "(.jsonl) are read, with .gz too."
+    )
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Turn what polars says about a file into one line."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = " ".join(str(error).split("\n\n")[0].split())
+        raise DataError(f"Cannot read {path}: {reason}.") from None
+
+
+def _text(column: str, name: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).alias(name)
+
+
+def _hex(column: str, name: str) -> pl.Expr:
+    return pl.col(column).cast(pl.Binary).bin.encode("hex").alias(name)
+
+
+def _numbered(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
+    """Return the distinct texts of a column and each row's number among them.
+
+    Equal texts are found by polars' hashes, which nothing else rests on: should two texts ever
+    share one, another seed tells them apart.
+    """
+    numbers, first_rows = np.empty(len(column), np.uint32), np.empty(len(column), np.int64)
+    for seed in itertools.count():
+        known = kernels.rows.number(column.hash(seed).to_numpy(), numbers, first_rows)
+        texts = column.gather(first_rows[:known])
+        if (texts.gather(numbers) == column).all():
+            return texts.to_list(), numbers
+    raise AssertionError
+
+
+def _checked_counts(path: Path, column: str, counts: NDArray[Any]) -> Counts:
+    bad = (counts < 1) | (counts > _MOST_COUNT) | (counts != np.floor(counts))
+    if bad.any():
+        raise DataError(
+            f"{path}: column {column!r} has {counts[bad][0]} in row {int(np.argmax(bad)) + 1:,}; "
+            "counts are whole numbers from 1 to 2**40."
+        )
+    return counts.astype(np.int64)
+
+
+def _items(
+    path: Path, texts: list[str], keys: str | None, kind: str
+) -> tuple[KeySpace[Any], list[Any]]:
+    """Return the key space and the items as it knows them."""
+    if keys is None:
+        longest = max(len(text.encode()) for text in texts)
+        if longest > 1024:
+            raise DataError(f"{path}: an item has {longest:,} bytes; keys hold up to 1,024.")
+        return Utf8Keys(max(longest, 1)), texts
+    space = parse_keys(keys)
+    if kind == "bytes":
+        return space, [bytes.fromhex(text) for text in texts]
+    if kind == "int":
+        wrong = next((text for text in texts if not text.removeprefix("-").isdecimal()), None)
+        if wrong is not None:
+            raise DataError(f"{path}: the item {wrong!r} is no integer, as --keys {keys} asks for.")
+        return space, [int(text) for text in texts]
+    return space, texts

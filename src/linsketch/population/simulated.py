@@ -1,0 +1,157 @@
+"""A population in arrays: who has what, split into cohorts.
+
+Simulation uses linearity: the samples of a cohort are added up and encoded once. That gives the
+same bytes as a report of each user by itself, because every decision is a keyed function of
+(seed, round, repetition, user, item): `linsketch.randomness`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linsketch import hashing, kernels
+from linsketch.arrays import Counts, Words
+from linsketch.client.histogram import bounded
+from linsketch.client.report import sampled
+from linsketch.hashing import Seeds
+from linsketch.keys import KeySpace
+from linsketch.plan import Plan
+from linsketch.randomness import SimulatedRandomness, cohorts
+from linsketch.securesum import Contribution
+from linsketch.task import RoundTask, message
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Users in the order of their rounds, each with rows of (item, count), sorted by key."""
+
+    keys: KeySpace[Any]
+    item_keys: Words  # one row an item, sorted
+    users: Words  # the word of each user
+    first_users: Counts  # the first user of each round, and the end
+    starts: Counts  # the first row of each user, and the end
+    items: NDArray[np.uint32]  # a row's item: its number in item_keys
+    counts: Counts
+    seed: bytes
+
+    @classmethod
+    def from_rows(
+        cls,
+        keys: KeySpace[Any],
+        items: Sequence[Any],
+        item_of_row: NDArray[np.integer],
+        users: Words,
+        user_of_row: NDArray[np.integer],
+        counts: Counts,
+        rounds: int,
+        seed: bytes,
+    ) -> "Population":
+        """Group rows by user and split the users into cohorts by a keyed hash.
+
+        `items` and `users` (their words) are distinct; rows refer to them by number, and may
+        repeat.
+        """
+        item_keys = keys.encode(items).keys
+        key_order = np.lexsort(item_keys.T[::-1])
+        round_of_user = cohorts(users, rounds, seed)
+        user_order = np.argsort(round_of_user, kind="stable")
+        starts = np.empty(len(users) + 1, np.int64)
+        to_items = np.empty(len(counts), np.uint32)
+        to_counts = np.empty(len(counts), np.int64)
+        end = kernels.rows.by_user(
+            _inverse(user_order)[user_of_row],
+            _inverse(key_order)[item_of_row],
+            counts,
+            starts,
+            to_items,
+            to_counts,
+        )
+        return cls(
+            keys=keys,
+            item_keys=item_keys[key_order],
+            users=users[user_order],
+            first_users=np.searchsorted(round_of_user[user_order], np.arange(1, rounds + 2)),
+            starts=starts,
+            items=to_items[:end],
+            counts=to_counts[:end],
+            seed=seed,
+        )
+
+    @property
+    def users_in_round(self) -> Counts:
+        """How many users each round has."""
+        return np.diff(self.first_users)
+
+    @cached_property
+    def totals(self) -> Counts:
+        """How many items each user has in all."""
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return np.diff(sums[self.starts])
+
+    def bounded(self, items_per_user: int) -> "Population":
+        """Return the population in which nobody has more than so many items."""
+        if not (self.totals > items_per_user).any():
+            return self
+        states = SimulatedRandomness(self.seed, self.users).for_bound()
+        return replace(self, counts=bounded(self.counts, items_per_user, states, self.starts))
+
+    def item_totals(self) -> Counts:
+        """Return the true count of each item."""
+        return self._sums(slice(None), self.counts)[0]
+
+    def _sums(self, rows: slice, values: Counts) -> tuple[Counts, Counts]:
+        """Add up values by item; return the sums and the numbers of holders."""
+        sums, holders = np.zeros((2, len(self.item_keys)), np.int64)
+        kernels.rows.by_item(self.items[rows], values, sums, holders)
+        return sums, holders
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a name of the data, whatever the order of its rows."""
+        (seed,) = Seeds(self.seed).words("fingerprint", 1)
+        digests = hashing.digest(self.item_keys, seed)
+        total = kernels.rows.fingerprint(self.users, self.starts, self.items, digests, self.counts)
+        return f"{int(total):016x}"
+
+    def cohorts(self) -> list["Cohort"]:
+        """Return the cohorts of all rounds."""
+        return [Cohort(self, round_) for round_ in range(1, len(self.first_users))]
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """The users of one round; the population is bounded already (`Population.bounded`)."""
+
+    population: Population
+    round: int
+
+    def contributions(self, plan: Plan, task: RoundTask) -> Iterator[Contribution]:
+        """Return one contribution that speaks for the whole cohort."""
+        people = self.population
+        first, last = people.first_users[self.round - 1 : self.round + 1]
+        rows = slice(people.starts[first], people.starts[last])
+        held = np.diff(people.starts[first : last + 1])
+        randomness = SimulatedRandomness(people.seed, np.repeat(people.users[first:last], held))
+        counts, row_keys = people.counts[rows], people.item_keys[people.items[rows]]
+        parts = message(plan, task)
+        vectors = []
+        for repetition, table in enumerate(parts.tables):
+            states = randomness.for_sampling(task.round, repetition, row_keys)
+            sums, holders = people._sums(rows, sampled(counts, plan, task, states))
+            some = sums > 0
+            paper = {"holders": holders[some]} if plan.layout == "paper" else {}
+            vectors.append(table.encode_keys(people.item_keys[some], sums[some], **paper))
+        if parts.sketch:
+            sums, _ = people._sums(rows, counts)
+            vectors.append(parts.sketch.encode_keys(people.item_keys, sums))
+        yield Contribution(parts.join(vectors), int(last - first))
+
+
+def _inverse(order: NDArray[np.intp]) -> NDArray[np.uint32]:
+    places = np.empty(len(order), np.uint32)
+    places[order] = np.arange(len(order), dtype=np.uint32)
+    return places

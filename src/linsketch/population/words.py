@@ -1,0 +1,39 @@
+"""A population of people who each type one English word, by the words' real frequencies."""
+
+import numpy as np
+
+from linsketch.errors import DataError
+from linsketch.keys import Utf8Keys
+from linsketch.population.simulated import Population
+from linsketch.randomness import user_words
+
+LONGEST = 16  # bytes
+
+
+def typists(rounds: int, users_per_round: int, seed: bytes) -> Population:
+    """Draw a word for each of rounds * users_per_round people."""
+    try:
+        from wordfreq import get_frequency_dict
+    except ImportError:
+        raise DataError("The demo needs a word list: pip install 'linsketch[demo]'.") from None
+    frequencies = {
+        word: frequency
+        for word, frequency in get_frequency_dict("en", "large").items()
+        if len(word.encode()) <= LONGEST
+    }
+    people = rounds * users_per_round
+    weights = np.cumsum(list(frequencies.values()))
+    draws = np.random.default_rng(list(seed)).random(people) * weights[-1]
+    word_of_user = np.searchsorted(weights, draws, side="right")
+    used, item_of_row = np.unique(word_of_user, return_inverse=True)
+    words = list(frequencies)
+    return Population.from_rows(
+        Utf8Keys(LONGEST),
+        [words[number] for number in used],
+        item_of_row,
+        user_words([str(person) for person in range(people)], seed),
+        np.arange(people),
+        np.ones(people, np.int64),
+        rounds,
+        seed,
+    )

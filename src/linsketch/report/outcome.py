@@ -1,0 +1,119 @@
+"""A campaign's outcome as one JSON object: what `--json` prints and the page draws."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from linsketch.plan import Plan
+from linsketch.server import Estimate, FailedRounds, Round, Server
+from linsketch.transcript import Transcript
+
+
+def outcome(
+    transcript: Transcript,
+    failed: FailedRounds,
+    server: Server | None = None,
+    *,
+    everything: bool = False,
+) -> dict[str, Any]:
+    """Return all that can be said of a campaign, from its transcript alone.
+
+    Items below the threshold are left out unless `everything` is asked for: a single person may
+    have them.
+    """
+    server = server or transcript.server()
+    plan = transcript.plan
+    candidates = transcript.fact("candidates") or ()
+    name = "heavy_hitters" if plan.error is None else "histogram"
+    answer = server.heavy_hitters if plan.error is None and not everything else server.histogram
+    found = answer(failed, candidates)
+    result: dict[str, Any] = {
+        "plan": plan.to_json(),
+        "plan_id": plan.plan_id,
+        "bytes_per_user_round": max((r.wire_bytes for r in server.rounds), default=0),
+        "words_per_user_round": max((r.wire_words for r in server.rounds), default=0),
+        "failed_rounds": {"rounds": server.failed_rounds, "counted_as": failed},
+        "rounds": [_round(closed) for closed in server.rounds],
+        name: [_estimate(estimate) for estimate in found],
+    }
+    if truth := transcript.fact("truth"):
+        result["truth"] = score(plan, result[name], truth)
+        counts = dict(map(tuple, truth["after"]))
+        for line in result[name]:
+            line["true_count"] = counts.get(line["item"])
+    return result
+
+
+def _round(closed: Round) -> dict[str, Any]:
+    table = closed.task.table
+    return {
+        "round": closed.task.round,
+        "users": closed.users,
+        "sampling_threshold": closed.task.sampling_threshold,
+        "capacity": table.capacity if table else 0,
+        "cells": table.size.cells if table else 0,
+        "status": closed.status,
+        "keys": closed.keys,
+        "estimated_keys": round(closed.estimated_keys, 1),
+        "bytes": closed.wire_bytes,
+    }
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    return {
+        "item": shown(found.item),
+        "estimate": found.estimate,
+        "stderr": found.stderr,
+        "rounds": len(found.rounds),
+    }
+
+
+def shown(item: Any) -> Any:
+    """Return an item as JSON has it: bytes in hex."""
+    return item.hex() if isinstance(item, bytes) else item
+
+
+def truth_of(
+    before: Mapping[Any, int], after: Iterable[tuple[Any, int]], cut: int
+) -> dict[str, list[list[Any]]]:
+    """Return what a check needs to know of the truth before and after the bound on items.
+
+    For heavy hitters that is the items at a tenth of the cut or above, for a histogram (`cut` 0)
+    all of them.
+    """
+    return {
+        name: [[shown(item), int(count)] for item, count in totals if 10 * count >= cut]
+        for name, totals in (("before", before.items()), ("after", after))
+    }
+
+
+def score(plan: Plan, found: list[dict[str, Any]], truth: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare what was found with the truth, before and after the bound on items a user."""
+    scorer = _heavy_score if plan.error is None else _histogram_score
+    return {name: scorer(found, dict(map(tuple, truth[name])), plan.cut) for name in truth}
+
+
+def _heavy_score(found: list[dict[str, Any]], totals: dict[Any, int], cut: int) -> dict[str, Any]:
+    listed = {line["item"] for line in found}
+    heavy = {item for item, count in totals.items() if count >= cut}
+    right = len(listed & heavy)
+    return {
+        "precision": right / len(listed) if listed else 1.0,
+        "recall": right / len(heavy) if heavy else 1.0,
+        "f1": 2 * right / (len(listed) + len(heavy)) if listed or heavy else 1.0,
+        "missed": sorted(heavy - listed, key=lambda item: (-totals[item], str(item))),
+        "wrong": [line["item"] for line in found if line["item"] not in heavy],
+    }
+
+
+def _histogram_score(
+    found: list[dict[str, Any]], totals: dict[Any, int], error: int
+) -> dict[str, Any]:
+    estimates = {line["item"]: line["estimate"] for line in found}
+    largest = max(
+        (
+            abs(estimates.get(item, 0.0) - totals.get(item, 0))
+            for item in estimates.keys() | totals.keys()
+        ),
+        default=0.0,
+    )
+    return {"largest_error": largest, "within_error": largest <= error}

@@ -1,0 +1,65 @@
+"""What the server reads out of one round's sum."""
+
+from dataclasses import dataclass
+
+from linsketch.errors import TaskError
+from linsketch.plan import Plan
+from linsketch.rings import RingVector
+from linsketch.sketch.peel import Peel, Status
+from linsketch.task import RoundTask, check_task, message
+
+
+@dataclass(frozen=True)
+class Round:
+    """A closed round: its task, how many users the sum has, and what came out of it."""
+
+    task: RoundTask
+    users: int
+    peels: tuple[Peel, ...]  # one a repetition
+    sketch_sum: RingVector | None
+    wire_bytes: int  # what each user sent, without headers
+    wire_words: int
+
+    @property
+    def status(self) -> str:
+        """How far the least successful repetition got: complete, partial or undecodable."""
+        order = list(Status)
+        worst = max((order.index(peel.status) for peel in self.peels), default=0)
+        return order[worst].name.lower()
+
+    @property
+    def keys(self) -> int:
+        """Keys listed, of the repetition with the most."""
+        return max((len(peel.keys) for peel in self.peels), default=0)
+
+    @property
+    def estimated_keys(self) -> float:
+        """Keys that the fullest table held, listed or not."""
+        return max((peel.cardinality.keys for peel in self.peels), default=0.0)
+
+
+def recover(plan: Plan, task: RoundTask, vector: RingVector, users: int) -> Round:
+    """Run by the server: list the tables of a round's sum.
+
+    A sum over fewer users than the plan's smallest cohort is refused unread: it would show what
+    few people have.
+    """
+    check_task(plan, task)
+    if not plan.smallest_cohort <= users <= plan.users_per_round:
+        raise TaskError(
+            f"Round {task.round} sums up {users:,} users; the plan asks for "
+            f"{plan.smallest_cohort:,} to {plan.users_per_round:,}."
+        )
+    parts = message(plan, task)
+    sums = parts.split(vector)
+    peels = tuple(
+        table.list_entries(total) for table, total in zip(parts.tables, sums, strict=False)
+    )
+    return Round(
+        task=task,
+        users=users,
+        peels=peels,
+        sketch_sum=sums[-1] if parts.sketch else None,
+        wire_bytes=parts.ring.wire_bytes,
+        wire_words=parts.ring.wire_words,
+    )

@@ -1,0 +1,104 @@
+"""The server: it opens rounds, takes their sums, and answers at any time."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from linsketch.errors import TaskError
+from linsketch.plan import Plan
+from linsketch.rings import RingVector
+from linsketch.server.estimates import Estimate, FailedRounds, Listed, listed
+from linsketch.server.recover import Round, recover
+from linsketch.server.sketches import sketched
+from linsketch.server.tuning import Update, halfway, next_task
+from linsketch.task import RoundTask
+
+
+class Server:
+    """All that it ever has is the plan and the sums of closed rounds; answers follow from them.
+
+    Threat model: it is curious, so it must be given sums alone, by a secure sum. It does decode
+    every sampled item of a sum, also one that a single person has.
+    """
+
+    def __init__(self, plan: Plan, update: Update = halfway) -> None:
+        self.plan = plan
+        self.rounds: list[Round] = []
+        self._update = update
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are closed."""
+        return len(self.rounds) == self.plan.rounds
+
+    def open_round(self) -> RoundTask:
+        """Return the task of the next round, for anybody to read."""
+        if self.done:
+            raise TaskError(f"All {self.plan.rounds} rounds are closed.")
+        return next_task(self.plan, self.rounds, self._update)
+
+    def close_round(self, task: RoundTask, vector: RingVector, users: int) -> Round:
+        """Take the sum of a round's vectors."""
+        if task.round != len(self.rounds) + 1:
+            raise TaskError(f"Round {task.round} cannot follow round {len(self.rounds)}.")
+        closed = recover(self.plan, task, vector, users)
+        self.rounds.append(closed)
+        return closed
+
+    @property
+    def failed_rounds(self) -> list[int]:
+        """Rounds of which at least one table did not decode."""
+        return [
+            closed.task.round
+            for closed in self.rounds
+            if any(not peel.complete for peel in closed.peels)
+        ]
+
+    def heavy_hitters(
+        self, failed: FailedRounds = "scale", candidates: Iterable[Any] = ()
+    ) -> list[Estimate]:
+        """Return the items that reach the threshold, the largest first.
+
+        Practical methods report estimates of at least the threshold (section 7), the proven one
+        what most repetitions saw (Algorithm 2). Count-median lists nothing by itself: it says
+        which of the candidates reach the threshold.
+        """
+        if self.plan.method == "count-median":
+            return [e for e in self._sketched(candidates) if e.estimate >= self.plan.cut]
+        found = listed(self.plan, self.rounds, failed)
+        return found.as_estimates(self.plan, self.rounds, self._heavy(found))
+
+    def histogram(
+        self, failed: FailedRounds = "scale", candidates: Iterable[Any] = ()
+    ) -> list[Estimate]:
+        """Return every item that the plan gives a count for, the largest first.
+
+        Algorithm 3: counts of the listed heavy hitters out of the sketch. Without a sketch, all
+        that the tables listed, sampled or not: below the threshold these are anecdotes.
+        """
+        if self.plan.method == "count-median":
+            return self._sketched(candidates)
+        found = listed(self.plan, self.rounds, failed)
+        if self.plan.sketch_rows:
+            heavy = found.keys[self._heavy(found)]
+            return self._sketched(self.plan.keys.decode(heavy))
+        return found.as_estimates(self.plan, self.rounds, np.ones(len(found.keys), bool))
+
+    def _heavy(self, found: Listed) -> Any:
+        if self.plan.method == "proven" and self.plan.sampling_threshold > 1:
+            return 2 * found.votes >= self.plan.repetitions
+        return found.estimates >= self.plan.cut
+
+    def _sketched(self, items: Iterable[Any]) -> list[Estimate]:
+        wanted = list(items)
+        if not self.rounds or not wanted:
+            return []
+        keys = self.plan.keys.encode(wanted).keys
+        values, stderr = sketched(self.plan, self.rounds, keys)
+        numbers = tuple(closed.task.round for closed in self.rounds)
+        found = [
+            Estimate(item, max(float(value), 0.0), stderr, numbers)
+            for item, value in zip(wanted, values, strict=True)
+        ]
+        return sorted(found, key=lambda e: (-e.estimate, str(e.item)))

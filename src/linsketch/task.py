@@ -1,0 +1,179 @@
+"""RoundTask: what the server asks of the users of one round, and the message it asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from linsketch.errors import PlanningError, TaskError, VectorError
+from linsketch.hashing import Seeds
+from linsketch.plan import VERSION, Plan, canonical, checked_object, grid_units
+from linsketch.rings import Ring, RingVector
+from linsketch.sketch.base import Sketch
+from linsketch.sketch.countsketch import CountSketch
+from linsketch.sketch.hybrid import HybridSketch
+from linsketch.sketch.iblt import IBLT
+from linsketch.sketch.sizing import Size
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of a round: its shape, the counts its ring holds, the keys it is sized for."""
+
+    size: Size
+    max_count: int
+    capacity: int
+
+
+@dataclass(frozen=True)
+class RoundTask:
+    """Public: everything that a user needs besides the plan. `table` is None for count-median."""
+
+    plan_id: str
+    round: int
+    sampling_threshold: float
+    table: Table | None
+
+    def __post_init__(self) -> None:
+        grid_units(self.sampling_threshold)
+
+    def to_json(self, plan: Plan) -> dict[str, Any]:
+        """Return a JSON object, with the moduli for clients in other languages."""
+        table = None
+        if self.table:
+            size = self.table.size
+            table = {
+                "layout": plan.layout,
+                "k": size.k,
+                "hashing": size.hashing,
+                "segments": size.segments,
+                "cells": size.cells,
+                "max_count": self.table.max_count,
+                "moduli": [s.modulus for s in message(plan, self).tables[0].ring.segments],
+                "capacity": self.table.capacity,
+            }
+        return {
+            "version": VERSION,
+            "plan_id": self.plan_id,
+            "round": self.round,
+            "sampling_threshold": self.sampling_threshold,
+            "table": table,
+            "slots": None,
+            "slice": None,
+        }
+
+    @classmethod
+    def from_json(cls, data: object, plan: Plan) -> "RoundTask":
+        """Read a task of this plan; one that differs in any way from what it says is refused."""
+        names = {"plan_id", "round", "sampling_threshold", "table", "slots", "slice"}
+        values = checked_object(data, "task", {"version", *names})
+        table = values["table"]
+        try:
+            if table is not None:
+                segments = table["segments"]
+                size = Size(table["k"], segments, table["cells"] // segments)
+                table = Table(size, table["max_count"], table["capacity"])
+            task = cls(values["plan_id"], values["round"], values["sampling_threshold"], table)
+            check_task(plan, task)
+            same = task.to_json(plan) == data
+        except (TypeError, KeyError, ZeroDivisionError, PlanningError) as error:
+            raise TaskError(f"This is no task: {error}") from None
+        if not same:
+            raise TaskError("This is no task of the plan: its table contradicts itself.")
+        return task
+
+    def context(self, plan: Plan) -> bytes:
+        """Return what the bytes of the round's vectors are bound to."""
+        return canonical(self.to_json(plan))
+
+
+def check_task(plan: Plan, task: RoundTask) -> None:
+    """Refuse a task that does not fit the plan: a client does so before it encodes anything."""
+    if task.plan_id != plan.plan_id:
+        raise TaskError(f"The task is for plan {task.plan_id}, not for {plan.plan_id}.")
+    if not isinstance(task.round, int) or not 1 <= task.round <= plan.rounds:
+        raise TaskError(f"Round {task.round!r} is not one of the plan's {plan.rounds} rounds.")
+    t = task.sampling_threshold
+    if plan.method != "adaptive" and t != plan.sampling_threshold:
+        raise TaskError(f"The plan samples with t = {plan.sampling_threshold}, the task with {t}.")
+    if (task.table is None) != (plan.repetitions == 0):
+        raise TaskError("The task has a table where the plan has none, or none where it has one.")
+    if task.table and task.table.max_count < plan.largest_total(t):
+        raise TaskError(
+            f"The table holds counts up to {task.table.max_count:,}; a round may have "
+            f"{plan.largest_total(t):,} of them."
+        )
+    needed = message(plan, task).ring.wire_bytes
+    if needed > plan.budget:
+        raise TaskError(
+            f"The task asks for {needed:,} bytes; the plan's budget is {plan.budget:,}."
+        )
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one user sends in one round: a table for each repetition, then the sketch if any."""
+
+    tables: tuple[IBLT, ...]
+    sketch: CountSketch | None
+
+    @property
+    def _parts(self) -> tuple[Sketch, ...]:
+        return (*self.tables, *([self.sketch] if self.sketch else []))
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The parts' segments, one after the other."""
+        return Ring(tuple(segment for part in self._parts for segment in part.ring.segments))
+
+    def join(self, vectors: Sequence[RingVector]) -> RingVector:
+        """Make one vector of the parts'."""
+        return RingVector(self.ring, tuple(array for vector in vectors for array in vector.arrays))
+
+    def split(self, vector: RingVector) -> tuple[RingVector, ...]:
+        """Undo `join`; sums split into the sums of the parts."""
+        if vector.ring != self.ring:
+            raise VectorError("The vector belongs to another round: not the same sizes and moduli.")
+        vectors, first = [], 0
+        for part in self._parts:
+            last = first + len(part.ring.segments)
+            vectors.append(RingVector(part.ring, vector.arrays[first:last]))
+            first = last
+        return tuple(vectors)
+
+
+def message(plan: Plan, task: RoundTask) -> Message:
+    """Return the message of a round: hashes fresh in every round and repetition."""
+    tables: tuple[IBLT, ...] = ()
+    if task.table:
+        tables = tuple(
+            IBLT(
+                plan.keys,
+                task.table.size,
+                task.table.max_count,
+                Seeds(plan.seed, task.round, repetition),
+                plan.layout,
+            )
+            for repetition in range(plan.repetitions)
+        )
+    return Message(tables, round_sketch(plan, task.round))
+
+
+def hybrid_sketch(plan: Plan) -> HybridSketch:
+    """Return the sketch of Algorithm 3."""
+    return HybridSketch(
+        plan.keys, plan.sketch_rows, plan.sketch_width, plan.items_per_round, plan.seed
+    )
+
+
+def round_sketch(plan: Plan, round_: int) -> CountSketch | None:
+    """Return the count sketch of a round: all hashes fresh (count-median), or Algorithm 3's."""
+    if not plan.sketch_rows:
+        return None
+    hybrid = hybrid_sketch(plan).for_round(round_)
+    if plan.method != "count-median":
+        return hybrid
+    fresh = Seeds(plan.seed, round_)
+    return CountSketch(
+        plan.keys, hybrid.rows, hybrid.width, hybrid.max_count, locations=fresh, signs=fresh
+    )

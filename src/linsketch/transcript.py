@@ -1,0 +1,162 @@
+"""Transcript: the durable record of a campaign, in one SQLite file.
+
+It holds the plan and, of each closed round, the task and the sum: all that the server ever has.
+Everything else is computed from it. It is sensitive: whoever has it can list every sampled item,
+also one that a single person has.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from linsketch.errors import LinsketchError, TranscriptError
+from linsketch.plan import Plan, canonical
+from linsketch.securesum import Contribution
+from linsketch.server import Server, Update, halfway
+from linsketch.task import RoundTask, message
+
+VERSION = 1
+_APPLICATION = 0x4C534B54  # "LSKT"
+_NOTICE = (
+    "This file is sensitive: every sampled item of the campaign can be listed from it, also items "
+    "that a single person has."
+)
+_SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE rounds (
+    round INTEGER PRIMARY KEY, task TEXT NOT NULL, users INTEGER NOT NULL, sum BLOB NOT NULL
+) STRICT;
+"""
+
+
+class Transcript:
+    """A campaign's file: `Transcript.create(path, plan)`, later `Transcript(path)`.
+
+    A round is added in one transaction, synced to the disk; a process killed at any moment
+    leaves it in or out as a whole, and the primary key keeps it from being counted twice.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise TranscriptError(f"There is no transcript {self.path}.")
+        self._database = self._connect()
+        with self._errors():
+            (application,) = self._database.execute("PRAGMA application_id").fetchone()
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            if application != _APPLICATION:
+                raise TranscriptError(f"{self.path} is no transcript of linsketch.")
+            if version != VERSION:
+                raise TranscriptError(
+                    f"{self.path} has version {version}; this release reads version {VERSION}."
+                )
+            self.plan = Plan.from_json(self.fact("plan"))
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], plan: Plan, facts: dict[str, Any] | None = None
+    ) -> "Transcript":
+        """Begin a transcript; nothing that exists is written over."""
+        path = Path(path)
+        if path.exists():
+            raise TranscriptError(f"{path} exists already; it is not written over.")
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            database = sqlite3.connect(draft)
+            try:
+                database.executescript(
+                    f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION};"
+                    f"BEGIN; {_SCHEMA} COMMIT;"
+                )
+                rows = {"notice": _NOTICE, "plan": plan.to_json(), **(facts or {})}
+                with database:
+                    database.executemany(
+                        "INSERT INTO facts VALUES (?, ?)",
+                        [(name, json.dumps(value)) for name, value in rows.items()],
+                    )
+            finally:
+                database.close()
+            os.link(draft, path)
+        except FileExistsError:
+            raise TranscriptError(f"{path} exists already; it is not written over.") from None
+        except (OSError, sqlite3.Error) as error:
+            raise TranscriptError(f"Cannot write {path}: {_reason(error)}.") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        return cls(path)
+
+    def _connect(self) -> sqlite3.Connection:
+        with self._errors():
+            database = sqlite3.connect(self.path)
+            database.execute("PRAGMA synchronous = FULL")
+            return database
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise TranscriptError(f"{self.path}: {_reason(error)}.") from None
+
+    def fact(self, name: str) -> Any:
+        """Return a fact that was stored with the campaign, None if it was not."""
+        with self._errors():
+            row = self._database.execute(
+                "SELECT value FROM facts WHERE name = ?", (name,)
+            ).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def keep_fact(self, name: str, value: Any) -> None:
+        """Store a fact, like what a check against the truth said."""
+        with self._errors(), self._database:
+            self._database.execute(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value))
+            )
+
+    def add(self, task: RoundTask, total: Contribution) -> None:
+        """Commit a closed round."""
+        packed = total.vector.pack(task.context(self.plan))
+        text = canonical(task.to_json(self.plan)).decode()
+        with self._errors(), self._database:
+            self._database.execute(
+                "INSERT INTO rounds VALUES (?, ?, ?, ?)", (task.round, text, total.users, packed)
+            )
+
+    def rounds(self) -> Iterator[tuple[RoundTask, Contribution]]:
+        """Read the closed rounds, each with its sum."""
+        with self._errors():
+            rows = self._database.execute("SELECT task, users, sum FROM rounds ORDER BY round")
+            for text, users, packed in rows:
+                try:
+                    task = RoundTask.from_json(json.loads(text), self.plan)
+                    ring = message(self.plan, task).ring
+                    vector = ring.unpack(packed, task.context(self.plan))
+                except (LinsketchError, ValueError) as error:
+                    raise TranscriptError(f"{self.path} is damaged: {error}") from None
+                yield task, Contribution(vector, users)
+
+    def server(self, update: Update = halfway) -> Server:
+        """Return the server as it was after the last closed round."""
+        server = Server(self.plan, update)
+        for task, total in self.rounds():
+            server.close_round(task, total.vector, total.users)
+        return server
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> "Transcript":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
