@@ -94,6 +94,11 @@ class Plan:
         """The most items of one round: the paper's mn."""
         return self.users_per_round * self.items_per_user
 
+    @property
+    def largest_sampling_threshold(self) -> float:
+        """Where adaptive sampling stops: a round keeps about one item."""
+        return float(min(self.items_per_round, MAX_THRESHOLD))
+
     def largest_total(self, t: float) -> int:
         """Return what a round's sampled counts stay within, but for a probability of 2**-40."""
         return largest_total(self.items_per_round, t, self.sampling)
@@ -131,9 +136,9 @@ def largest_total(items: int, t: float, sampling: Sampling) -> int:
     if t == 1:
         return items
     mean, variance, step = (
-        (items / t, items / t, 1)
+        (items / t, items / t * (1 - 1 / t), 1)
         if sampling == "binomial"
-        else (items, items * (t + 0.25), math.ceil(t))
+        else (items, items * (t - 0.75), math.ceil(t))
     )
     linear = step * _TAIL / 3
     excess = linear + math.sqrt(linear * linear + 2 * variance * _TAIL)

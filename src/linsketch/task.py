@@ -14,6 +14,7 @@ from linsketch.sketch.countsketch import CountSketch
 from linsketch.sketch.hybrid import HybridSketch
 from linsketch.sketch.iblt import IBLT
 from linsketch.sketch.sizing import Size
+from linsketch.validation import whole_number
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Table:
     size: Size
     max_count: int
     capacity: int
+
+    def __post_init__(self) -> None:
+        whole_number(self, "max_count", 1, 2**62)
+        whole_number(self, "capacity", 1, self.size.cells)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,13 @@ from linsketch.planner.proofs import (
     printed_constants,
     sketch_shape,
 )
-from linsketch.planner.tables import fitting_table, table_bytes, useful_capacity
+from linsketch.planner.tables import (
+    fitting_table,
+    smallest_budget,
+    table_bytes,
+    too_small,
+    useful_capacity,
+)
 from linsketch.sketch.iblt import Layout
 from linsketch.task import RoundTask, message, round_sketch
 
@@ -111,6 +117,10 @@ def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
         t = on_grid(1 + RELATIVE_ERROR**2 * plan.cut)
         capacity = min(useful_capacity(plan), math.ceil(mass / t))
         plan = replace(plan, budget=table_bytes(plan, capacity, t))
+    if plan.method == "count-median" and threshold is not None:
+        return plan
+    if plan.budget < smallest_budget(plan):
+        raise too_small(plan)
     t = 1.0
     for _ in range(3):  # the counts' width depends on t, and the capacity on that
         t = on_grid(max(1.0, mass / fitting_table(plan, t).capacity))

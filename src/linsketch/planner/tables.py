@@ -40,19 +40,26 @@ def fitting_table(plan: Plan, t: float) -> Table:
     most = min(useful_capacity(plan), 10**9)
     capacity = _largest_capacity(cells, plan.table_failure_probability, most)
     if not capacity:
-        least = smallest_budget(plan, t)
-        raise PlanningError(
-            f"A budget of {plan.budget:,} bytes is too small for any table: with these keys, users "
-            f"and repetitions the smallest takes {least:,} bytes."
-        )
+        raise too_small(plan)
     size = smallest_size(capacity, plan.table_failure_probability)
     return Table(size, max_count, capacity)
 
 
-def smallest_budget(plan: Plan, t: float) -> int:
-    """Return the bytes of a message whose tables have room for one key."""
+def smallest_budget(plan: Plan) -> int:
+    """Return the bytes of a message whose tables have room for one key, whatever t will be."""
     sketch = round_sketch(plan, 1)
-    return table_bytes(plan, 1, t) + (sketch.ring.wire_bytes if sketch else 0)
+    ts = {plan.sampling_threshold}
+    if plan.method == "adaptive":
+        ts |= {1.0, plan.largest_sampling_threshold}
+    return max(table_bytes(plan, 1, t) for t in ts) + (sketch.ring.wire_bytes if sketch else 0)
+
+
+def too_small(plan: Plan) -> PlanningError:
+    """Return the error for a budget that no table fits into."""
+    return PlanningError(
+        f"A budget of {plan.budget:,} bytes is too small for any table: with these keys, users and "
+        f"repetitions the smallest takes {smallest_budget(plan):,} bytes."
+    )
 
 
 @cache

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-WIDTH, HEIGHT = 420, 190
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 24
+WIDTH, HEIGHT = 420, 200
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 38, 24
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,29 @@ def ticks(most: float, wanted: int = 4) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.95)
     return [step * i for i in range(math.ceil(most / step * 0.999) + 1)] or [0.0]
+
+
+@dataclass(frozen=True)
+class LogScale:
+    """Places on a logarithmic axis, in percent of its width."""
+
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        """Return where a value lies; what is off the axis lies at its end."""
+        inside = min(max(value, self.low), self.high)
+        return 100 * math.log(inside / self.low) / math.log(self.high / self.low)
+
+    def ticks(self) -> list[float]:
+        """Return 1, 2 and 5 times powers of ten; of a long axis, the powers only.
+
+        >>> LogScale(30, 700).ticks()
+        [50, 100, 200, 500]
+        """
+        steps = (1, 2, 5) if self.high < 40 * self.low else (1,)
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+        return [v for p in powers for s in steps if self.low <= (v := s * 10**p) <= self.high]
 
 
 def chart(rounds: Sequence[int], lines: Sequence[Series], note: str = "") -> str:
@@ -70,7 +93,5 @@ def chart(rounds: Sequence[int], lines: Sequence[Series], note: str = "") -> str
                     f"<title>round {rounds[i]}: {value:,.6g}</title></circle>"
                 )
     if note:
-        parts.append(
-            f"<text class=tick text-anchor=end x={WIDTH - RIGHT} y=14>{escape(note)}</text>"
-        )
+        parts.append(f"<text class=tick x={LEFT} y=28>{escape(note)}</text>")
     return "".join(parts) + "</svg>"

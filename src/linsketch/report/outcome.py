@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from linsketch.keys import BytesKeys
 from linsketch.plan import Plan
 from linsketch.server import Estimate, FailedRounds, Round, Server
 from linsketch.transcript import Transcript
@@ -22,7 +23,7 @@ def outcome(
     """
     server = server or transcript.server()
     plan = transcript.plan
-    candidates = transcript.fact("candidates") or ()
+    candidates = [_as_item(plan, text) for text in transcript.fact("candidates") or ()]
     name = "heavy_hitters" if plan.error is None else "histogram"
     answer = server.heavy_hitters if plan.error is None and not everything else server.histogram
     found = answer(failed, candidates)
@@ -70,6 +71,11 @@ def _estimate(found: Estimate) -> dict[str, Any]:
 def shown(item: Any) -> Any:
     """Return an item as JSON has it: bytes in hex."""
     return item.hex() if isinstance(item, bytes) else item
+
+
+def _as_item(plan: Plan, text: Any) -> Any:
+    """Undo `shown`."""
+    return bytes.fromhex(text) if isinstance(plan.keys, BytesKeys) else text
 
 
 def truth_of(

@@ -4,7 +4,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from linsketch.report.charts import Series, chart
+from linsketch.report.charts import LogScale, Series, chart
 
 _SHOWN = 40  # items drawn; the others are listed below
 _TOO_NEAR = 2.0  # standard errors
@@ -76,19 +76,21 @@ def _failed(result: dict[str, Any]) -> str:
 def _items(found: list[dict[str, Any]], cut: int, histogram: bool) -> str:
     if not found:
         return "<p class=warning>No item reached the threshold.</p>"
-    most = max([line["estimate"] + 2 * line["stderr"] for line in found] + [1])
+    drawn = found[:_SHOWN]
+    least = drawn[-1]["estimate"] if histogram else min(cut, drawn[-1]["estimate"])
+    most = max(line["estimate"] + 2 * line["stderr"] for line in drawn)
+    scale = LogScale(max(least, 1) / 2, max(1.1 * most, 4))
+    grid = "".join(f"<i class=tick style='left:{scale.place(v):.2f}%'></i>" for v in scale.ticks())
     rows = []
-    for line in found[:_SHOWN]:
-        low = max(0.0, line["estimate"] - 2 * line["stderr"])
-        high = min(most, line["estimate"] + 2 * line["stderr"])
-        place = f"left:{100 * low / most:.2f}%;width:{100 * (high - low) / most:.2f}%"
-        marks = f"<i class=range style='{place}'></i>"
-        marks += f"<i class=dot style='left:{100 * line['estimate'] / most:.2f}%'></i>"
+    for line in drawn:
+        low = scale.place(line["estimate"] - 2 * line["stderr"])
+        high = scale.place(line["estimate"] + 2 * line["stderr"])
+        marks = f"{grid}<i class=range style='left:{low:.2f}%;width:{high - low:.2f}%'></i>"
+        marks += f"<i class=dot style='left:{scale.place(line['estimate']):.2f}%'></i>"
         if (true := line.get("true_count")) is not None:
-            at = min(100.0, 100 * true / most)
-            marks += f"<i class=true style='left:{at:.2f}%'></i>"
+            marks += f"<i class=true style='left:{scale.place(true):.2f}%'></i>"
         if not histogram:
-            marks += f"<i class=cut style='left:{100 * cut / most:.2f}%'></i>"
+            marks += f"<i class=cut style='left:{scale.place(cut):.2f}%'></i>"
         doubtful = not histogram and line["estimate"] - cut < _TOO_NEAR * line["stderr"]
         rows.append(
             f"<tr{' class=near' if doubtful else ''}><th scope=row>{_name(line['item'])}</th>"
@@ -101,7 +103,11 @@ def _items(found: list[dict[str, Any]], cut: int, histogram: bool) -> str:
     legend += " <i class=true></i> true count" if "true_count" in found[0] else ""
     legend += "" if histogram else "; pale: within 2 standard errors of the threshold"
     text = "<h2>Items</h2>" + legend + "</p>"
-    text += f"<table class=items><tbody>{''.join(rows)}</tbody></table>"
+    labels = "".join(
+        f"<span style='left:{scale.place(v):.2f}%'>{v:,g}</span>" for v in scale.ticks()
+    )
+    axis = f"<tr class=axis><th></th><td class=bar><div>{labels}</div></td><td></td></tr>"
+    text += f"<table class=items><tbody>{''.join(rows)}{axis}</tbody></table>"
     if len(found) > _SHOWN:
         rest = "".join(
             f"<li>{_name(line['item'])} <small>{line['estimate']:,.0f} ± {line['stderr']:,.0f}"

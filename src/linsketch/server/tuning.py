@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from linsketch.plan import MAX_THRESHOLD, Plan, on_grid
+from linsketch.plan import Plan, on_grid
 from linsketch.planner.tables import fitting_table
 from linsketch.server.recover import Round
 from linsketch.task import RoundTask
@@ -26,6 +26,6 @@ def next_task(plan: Plan, rounds: Sequence[Round], update: Update = halfway) -> 
         last = rounds[-1]
         if last.task.table:
             t = update(last.task.sampling_threshold, last.task.table.capacity, last.estimated_keys)
-        t = on_grid(min(max(t, 1.0), MAX_THRESHOLD))
+        t = on_grid(min(max(t, 1.0), plan.largest_sampling_threshold))
     table = fitting_table(plan, t) if plan.repetitions else None
     return RoundTask(plan.plan_id, len(rounds) + 1, t, table)

@@ -1,0 +1,66 @@
+"""Small plans and populations for tests."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linsketch import IntKeys, Plan, Population, Server, campaign, plan_campaign
+from linsketch.randomness import user_words
+
+KEYS = IntKeys(20)
+
+
+def people(
+    rounds: int = 3,
+    users: int = 60,
+    seed: bytes = b"people",
+    items: int = 40,
+    mean: float = 3.0,
+    most: int = 10**9,
+) -> Population:
+    """Return users with zipf-like items; counts above 1 occur."""
+    rng = np.random.default_rng([1, *seed])
+    rows = rng.poisson(mean, users) + 1
+    user_of_row = np.repeat(np.arange(users), rows)
+    item_of_row = np.minimum(rng.zipf(1.4, len(user_of_row)) - 1, items - 1)
+    return Population.from_rows(
+        KEYS,
+        [int(item) for item in 7919 * np.arange(items) % (1 << 20)],
+        item_of_row,
+        user_words([f"user {number}" for number in range(users)], seed),
+        user_of_row,
+        rng.integers(1, 3, len(user_of_row)),
+        rounds,
+        seed,
+    ).bounded(most)
+
+
+def plan_for(population: Population, most: int | None = None, **choices: Any) -> Plan:
+    """Plan a campaign over a population."""
+    settings: dict[str, Any] = {"threshold": 20, "seed": b"plan", **choices}
+    return plan_campaign(
+        rounds=len(population.users_in_round),
+        users_per_round=int(population.users_in_round.max()),
+        items_per_user=most or int(population.totals.max()),
+        mean_items_per_user=float(population.totals.mean()),
+        keys=population.keys,
+        **settings,
+    ).plan
+
+
+def conduct(population: Population, **choices: Any) -> Server:
+    """Run a campaign over a population."""
+    return campaign.run(plan_for(population, **choices), population.cohorts())
+
+
+def truth(population: Population) -> dict[Any, int]:
+    """Return the true counts."""
+    totals = population.item_totals().tolist()
+    return dict(zip(population.keys.decode(population.item_keys), totals, strict=True))
+
+
+def sampled_plan(population: Population, t: float, **choices: Any) -> Plan:
+    """Return a plan of fixed sampling with this very t and room for everything."""
+    plan = plan_for(population, method="fixed", budget=100_000, **choices)
+    return replace(plan, sampling_threshold=t)

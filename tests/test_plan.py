@@ -1,0 +1,207 @@
+"""Plans and tasks: JSON in and out, identities, refusals."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linsketch import IntKeys, Plan, RoundTask, Server, Size, Utf8Keys, plan_campaign
+from linsketch.client.subsample import binomial_sample, threshold_sample
+from linsketch.errors import LinsketchError, PlanningError, TaskError
+from linsketch.keys import parse_keys
+from linsketch.plan import Sampling, largest_total
+from linsketch.randomness import system_states
+from linsketch.task import Table, check_task, message
+from tests.campaigns import people, plan_for
+
+PLAN = plan_campaign(
+    rounds=3, users_per_round=100, items_per_user=5, keys=Utf8Keys(8), seed=b"plan", threshold=20
+).plan
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(2, 1000),
+    st.integers(1, 20),
+    st.sampled_from(["utf8:3", "bytes:9", "int:20", "text:3"]),
+    st.sampled_from(["adaptive", "fixed", "unsampled", "proven", "count-median"]),
+    st.binary(min_size=1, max_size=64),
+)
+def test_json_round_trip(
+    rounds: int, users: int, items: int, keys: str, method: Any, seed: bytes
+) -> None:
+    """A plan and its tasks come back equal from JSON, with the same identity."""
+    plan = plan_campaign(
+        rounds=rounds,
+        users_per_round=users,
+        items_per_user=items,
+        keys=parse_keys(keys),
+        seed=seed,
+        threshold=min(7, rounds * users * items),
+        method=method,
+    ).plan
+    again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert again == plan
+    assert again.plan_id == plan.plan_id
+    task = Server(plan).open_round()
+    assert RoundTask.from_json(json.loads(json.dumps(task.to_json(plan))), again) == task
+
+
+def test_the_identity_is_fixed() -> None:
+    """The canonical form is part of the format: this identity must never change."""
+    assert PLAN.plan_id == "7bcd237fd76367d6a693855bc6bfbf59a6c31c507e431d6b3ed33d4a23b48347"
+
+
+def test_every_field_is_in_the_identity() -> None:
+    """Two plans that differ in anything have different identities."""
+    others: dict[str, Any] = {
+        "method": "fixed",
+        "rounds": 4,
+        "users_per_round": 101,
+        "items_per_user": 6,
+        "keys": Utf8Keys(9),
+        "budget": PLAN.budget + 1,
+        "sampling_threshold": 2.0,
+        "seed": b"other",
+        "threshold": 21,
+        "failure_probability": 0.01,
+        "table_failure_probability": 0.02,
+        "repetitions": 3,
+        "sketch_rows": 1,
+        "sketch_width": 1,
+        "layout": "paper",
+        "sampling": "binomial",
+        "smallest_cohort": 3,
+    }
+    assert {*others, "error"} == {field.name for field in fields(Plan)}
+    plans = [replace(PLAN, **{name: value}) for name, value in others.items()]
+    plans.append(replace(PLAN, threshold=None, error=20))
+    assert len({plan.plan_id for plan in [PLAN, *plans]}) == len(plans) + 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("method", "magic", "adaptive"),
+        ("rounds", 0, "rounds"),
+        ("threshold", 0, "threshold"),
+        ("threshold", 10**6, "no item can reach"),
+        ("threshold", None, "threshold"),
+        ("error", 3, "threshold"),
+        ("seed", b"", "seed"),
+        ("smallest_cohort", 1, "smallest_cohort"),
+        ("failure_probability", 1.0, "between 0 and 1"),
+        ("sampling_threshold", 1.0000001, "multiple"),
+        ("users_per_round", 10**9, "2\\*\\*40"),
+        ("keys", "utf8:8", "keys"),
+    ],
+)
+def test_plan_refusals(field: str, value: Any, says: str) -> None:
+    """What cannot work is refused by name."""
+    changes = {field: value} | ({"items_per_user": 10**9} if field == "users_per_round" else {})
+    with pytest.raises(PlanningError, match=says):
+        replace(PLAN, **changes)
+
+
+def test_other_versions_and_fields_are_refused() -> None:
+    """A plan of another version, with a field too many or too few, or of nonsense is refused."""
+    good = PLAN.to_json()
+    bad: Any
+    for bad in (
+        {**good, "version": 2},
+        {**good, "surprise": 1},
+        {name: value for name, value in good.items() if name != "rounds"},
+        {**good, "seed": "xyz"},
+        {**good, "keys": 5},
+        {**good, "rounds": "3"},
+        [],
+        None,
+    ):
+        with pytest.raises(PlanningError):
+            Plan.from_json(bad)
+
+
+def test_task_refusals() -> None:
+    """A client refuses tasks of another plan, round, sampling, table or budget."""
+    plan = replace(PLAN, method="fixed")
+    task = Server(plan).open_round()
+    assert task.table is not None
+    small = Table(task.table.size, 5, task.table.capacity)
+    large = Table(Size(3, 3, 10**6), task.table.max_count, task.table.capacity)
+    bad = {
+        "for plan": replace(task, plan_id=PLAN.plan_id),
+        "Round 4": replace(task, round=4),
+        "Round 0": replace(task, round=0),
+        "samples with": replace(task, sampling_threshold=task.sampling_threshold + 1),
+        "holds counts": replace(task, table=small),
+        "bytes": replace(task, table=large),
+        "none where": replace(task, table=None),
+    }
+    for says, wrong in bad.items():
+        with pytest.raises(TaskError, match=says):
+            check_task(plan, wrong)
+    check_task(plan, task)
+
+
+def test_tampered_task_json_is_refused() -> None:
+    """Whatever one changes in a task's JSON, it is no task of the plan any more."""
+    plan = replace(PLAN, method="fixed")
+    good = Server(plan).open_round().to_json(plan)
+    for name, value in {
+        "plan_id": "0" * 64,
+        "round": "1",
+        "sampling_threshold": 1.5,
+        "version": 2,
+        "slots": [],
+        "table": {**good["table"], "moduli": [2, 3]},
+        "slice": 0,
+    }.items():
+        with pytest.raises(LinsketchError):
+            RoundTask.from_json({**good, name: value}, plan)
+    for name in good["table"]:
+        with pytest.raises(LinsketchError):
+            RoundTask.from_json({**good, "table": {**good["table"], name: -1}}, plan)
+        with pytest.raises(LinsketchError):
+            RoundTask.from_json({**good, "table": {**good["table"], name: "x"}}, plan)
+
+
+@pytest.mark.parametrize("sampling", ["threshold", "binomial"])
+@pytest.mark.parametrize("t", [1.0, 1.5, 7.25, 900.0])
+def test_sampled_totals_stay_within_the_ring(sampling: Sampling, t: float) -> None:
+    """The largest total that a ring must hold is kept, and not by a factor too large."""
+    sample = threshold_sample if sampling == "threshold" else binomial_sample
+    ones = np.ones(20_000, np.int64)
+    totals = [int(sample(ones, t, system_states(20_000)).sum()) for _ in range(200)]
+    bound = largest_total(20_000, t, sampling)
+    assert max(totals) <= bound
+    expected = 20_000 / (t if sampling == "binomial" else 1)
+    assert bound <= expected + 12 * np.std(totals) + 40 * t
+
+
+def test_sums_split_like_they_were_joined() -> None:
+    """A message of several tables and a sketch is one vector, and comes apart again."""
+    population = people()
+    plan = plan_for(population, method="proven", failure_probability=0.3)
+    plan = replace(plan, sketch_rows=3, sketch_width=5, budget=plan.budget + 100)
+    task = Server(plan).open_round()
+    parts = message(plan, task)
+    (total,) = population.cohorts()[0].contributions(plan, task)
+    pieces = parts.split(total.vector)
+    assert len(pieces) == plan.repetitions + 1
+    assert parts.join(pieces) == total.vector
+    assert parts.ring.wire_bytes <= plan.budget
+
+
+def test_parse_keys() -> None:
+    """Names of key spaces round-trip; others are refused."""
+    for name in ("utf8:20", "bytes:1", "int:64", "text:2:abc"):
+        assert parse_keys(name).name == name
+    assert parse_keys("text:3").bounds == (46**3,)
+    for bad in ("utf8", "utf8:", "utf8:0", "utf8:x", "int:32:4", "word:3", "utf8:٣", ""):
+        with pytest.raises(PlanningError):
+            parse_keys(bad)
+    assert IntKeys(3).most == 8
