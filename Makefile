@@ -20,6 +20,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/campaigns.py
 
 sizes: $(READY)
 	$(BIN)/python bench/sizes.py

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import linsketch
+from linsketch import Transcript, Utf8Keys
 from linsketch.cli import app
 from linsketch.sketch.sizing import smallest_size
 
@@ -75,22 +76,36 @@ def test_readme_sizes_are_those_of_the_table() -> None:
         assert f"| {keys:,} | {cells[0]} | {cells[1]} |" in readme
 
 
-def test_demo() -> None:
-    """The demo lists every word of the sum and says what each device sent."""
-    result = RUN.invoke(app, ["demo", "--devices", "3"])
-    assert result.exit_code == 0
-    assert "Every key was listed" in result.output
-    assert "count sketch" in result.output
+def test_demo(tmp_path: Path) -> None:
+    """The demo finds the popular words and writes a page; a second demo does so again."""
+    for _ in range(2):
+        result = RUN.invoke(
+            app, ["demo", "--rounds", "5", "--users", "2000", "--out", str(tmp_path)]
+        )
+        assert result.exit_code == 0, result.output
+        assert "the" in result.stdout
+        assert "F1" in result.stdout
+        assert (tmp_path / "report.html").exists()
 
 
-def test_demo_json() -> None:
-    """--json prints one object, with the wire sizes."""
-    result = RUN.invoke(app, ["demo", "--devices", "2", "--json"])
-    report = json.loads(result.output)
-    assert report["exact"] is True
-    assert report["status"] == "complete"
-    assert report["message_bytes"] == report["sketches"][0]["bytes"] + report["header_bytes"]
-    assert report["top"][0][0] == "the"
+def test_demo_json(tmp_path: Path) -> None:
+    """--json prints one object, with the truth."""
+    result = RUN.invoke(app, ["demo", "--rounds", "30", "--out", str(tmp_path), "--json"])
+    report = json.loads(result.stdout)
+    assert report["heavy_hitters"][0]["item"] == "the"
+    assert report["truth"]["after"]["f1"] > 0.9
+    assert len(report["rounds"]) == 30
+
+
+def test_demo_spares_other_campaigns(tmp_path: Path) -> None:
+    """A folder that holds another campaign's transcript is not touched."""
+    plan = linsketch.plan_campaign(
+        rounds=1, users_per_round=9, items_per_user=1, keys=Utf8Keys(3), seed=b"x", threshold=2
+    ).plan
+    Transcript.create(tmp_path / "transcript.sqlite", plan).close()
+    result = RUN.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "not of a demo" in result.stderr
 
 
 def test_demo_without_a_word_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,13 +113,13 @@ def test_demo_without_a_word_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     result = RUN.invoke(app, ["demo"])
     assert result.exit_code == 2
-    assert result.output.count("\n") == 1
-    assert "linsketch[demo]" in result.output
+    assert result.stderr.count("\n") == 1
+    assert "linsketch[demo]" in result.stderr
 
 
 def test_bad_option() -> None:
     """A number out of range is an error of the user's, exit code 2, not a traceback."""
-    result = RUN.invoke(app, ["demo", "--devices", "0"])
+    result = RUN.invoke(app, ["demo", "--rounds", "0"])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
 
