@@ -46,7 +46,7 @@ def test_public_names_are_documented() -> None:
             assert not text.startswith(f"{name}(")  # what a dataclass says by default
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/campaigns.md"])
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every example runs by itself and prints what it says."""
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -36,12 +36,12 @@ def system_states(rows: int) -> Words:
 def user_words(users: Sequence[str], seed: bytes) -> Words:
     """Return the word that stands for each user in a simulation."""
     (word_seed,) = Seeds(seed).words("users", 1)
-    texts = [user.encode() for user in users]
-    words = np.empty(len(texts), np.uint64)
-    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    kernels.rows.digest_texts(
-        np.frombuffer(b"".join(texts), np.uint8), ends, np.uint64(word_seed), words
-    )
+    joined = "".join(users)
+    lengths = map(len, users if joined.isascii() else (user.encode() for user in users))
+    ends = np.cumsum(np.fromiter(lengths, np.int64, len(users)))
+    words = np.empty(len(users), np.uint64)
+    flat = np.frombuffer(joined.encode(), np.uint8)
+    kernels.rows.digest_texts(flat, ends, np.uint64(word_seed), words)
     return words
 
 

@@ -72,10 +72,11 @@ def fingerprint(users: Any, starts: Any, items: Any, item_digests: Any, counts: 
 
 
 @njit(cache=True)
-def by_user(users: Any, items: Any, counts: Any, starts: Any, to_items: Any, to_counts: Any) -> int:
+def by_user(users: Any, items: Any, counts: Any, starts: Any, sorted_rows: Any) -> int:
     """Sort rows by user and item and merge equal ones; return how many are left.
 
-    `starts` has one entry more than there are users; it becomes the first row of each.
+    `sorted_rows` takes (item, count); `starts` has one entry more than there are users, and
+    becomes the first row of each.
     """
     starts[:] = 0
     for user in users:
@@ -84,31 +85,31 @@ def by_user(users: Any, items: Any, counts: Any, starts: Any, to_items: Any, to_
         starts[user] += starts[user - 1]
     place = starts.copy()
     for row in range(len(users)):
+        if row + _AHEAD < len(users):
+            prefetch_row(sorted_rows, place[users[row + _AHEAD]])
         to = place[users[row]]
-        to_items[to] = items[row]
-        to_counts[to] = counts[row]
+        sorted_rows[to, 0] = items[row]
+        sorted_rows[to, 1] = counts[row]
         place[users[row]] += 1
     end = 0
     for user in range(len(starts) - 1):
-        first, last = starts[user], starts[user + 1]
+        own = sorted_rows[starts[user] : starts[user + 1]]
         starts[user] = end
-        if last - first > _SHORT:
-            order = np.argsort(to_items[first:last])
-            to_items[first:last] = to_items[first:last][order]
-            to_counts[first:last] = to_counts[first:last][order]
+        if len(own) > _SHORT:
+            own[:] = own[np.argsort(own[:, 0])]
         else:
-            for row in range(first + 1, last):
-                item, count = to_items[row], to_counts[row]
+            for row in range(1, len(own)):
+                item, count = own[row, 0], own[row, 1]
                 at = row
-                while at > first and to_items[at - 1] > item:
-                    to_items[at], to_counts[at] = to_items[at - 1], to_counts[at - 1]
+                while at > 0 and own[at - 1, 0] > item:
+                    own[at, 0], own[at, 1] = own[at - 1, 0], own[at - 1, 1]
                     at -= 1
-                to_items[at], to_counts[at] = item, count
-        for row in range(first, last):
-            if end > starts[user] and to_items[end - 1] == to_items[row]:
-                to_counts[end - 1] += to_counts[row]
+                own[at, 0], own[at, 1] = item, count
+        for row in range(len(own)):
+            if end > starts[user] and sorted_rows[end - 1, 0] == own[row, 0]:
+                sorted_rows[end - 1, 1] += own[row, 1]
             else:
-                to_items[end], to_counts[end] = to_items[row], to_counts[row]
+                sorted_rows[end, 0], sorted_rows[end, 1] = own[row, 0], own[row, 1]
                 end += 1
     starts[-1] = end
     return end

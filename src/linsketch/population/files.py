@@ -31,7 +31,7 @@ class Data:
     user_of_row: NDArray[np.uint32]
     items: list[Any]
     item_of_row: NDArray[np.uint32]
-    counts: Counts
+    counts: NDArray[np.integer]
 
     def population(self, rounds: int, seed: bytes) -> Population:
         """Split the users into rounds."""
@@ -87,7 +87,7 @@ def read_data(
                 f"{path}: column {column!r} has {nulls:,} empty values. Leave such rows out; in "
                 'CSV an empty text is written "".'
             )
-    counts = np.ones(len(table), np.int64)
+    counts: NDArray[np.integer] = np.ones(len(table), np.int8)
     if count is not None:
         counts = _checked_counts(path, count, table["count"].to_numpy())
     users, user_of_row = _numbered(table["user"])

@@ -46,7 +46,7 @@ class Population:
         item_of_row: NDArray[np.integer],
         users: Words,
         user_of_row: NDArray[np.integer],
-        counts: Counts,
+        counts: NDArray[np.integer],
         rounds: int,
         seed: bytes,
     ) -> "Population":
@@ -60,15 +60,13 @@ class Population:
         round_of_user = cohorts(users, rounds, seed)
         user_order = np.argsort(round_of_user, kind="stable")
         starts = np.empty(len(users) + 1, np.int64)
-        to_items = np.empty(len(counts), np.uint32)
-        to_counts = np.empty(len(counts), np.int64)
+        rows = np.empty((len(counts), 2), np.uint64)  # item, count
         end = kernels.rows.by_user(
             _inverse(user_order)[user_of_row],
             _inverse(key_order)[item_of_row],
             counts,
             starts,
-            to_items,
-            to_counts,
+            rows,
         )
         return cls(
             keys=keys,
@@ -76,8 +74,8 @@ class Population:
             users=users[user_order],
             first_users=np.searchsorted(round_of_user[user_order], np.arange(1, rounds + 2)),
             starts=starts,
-            items=to_items[:end],
-            counts=to_counts[:end],
+            items=rows[:end, 0].astype(np.uint32),
+            counts=rows[:end, 1].astype(np.int64),
             seed=seed,
         )
 
@@ -89,8 +87,8 @@ class Population:
     @cached_property
     def totals(self) -> Counts:
         """How many items each user has in all."""
-        sums = np.concatenate([[0], np.cumsum(self.counts)])
-        return np.diff(sums[self.starts])
+        sums: Counts = np.add.reduceat(self.counts, self.starts[:-1])  # every user has rows
+        return sums
 
     def bounded(self, items_per_user: int) -> "Population":
         """Return the population in which nobody has more than so many items."""
