@@ -128,6 +128,14 @@ def section(page: str, title: str) -> list[str]:
     return text.rstrip().splitlines()
 
 
+def quote(scores: list[str]) -> None:
+    """Put the README's rows, which are some of these, up to date."""
+    rows = {tuple(line.split("|")[1:4]): line for line in scores}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = [rows.get(tuple(line.split("|")[1:4]), line) for line in readme]
+    (ROOT / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure and write the page."""
     data = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared/data"
@@ -160,6 +168,7 @@ def main() -> None:
         ),
         encoding="utf-8",
     )
+    quote(scores)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,15 @@ def test_readme_numbers_are_those_of_the_benchmarks() -> None:
     assert all(line in page for line in quoted)
 
 
+def test_readme_scores_are_those_of_the_benchmarks() -> None:
+    """The README's table of F1 is the one that `make bench` wrote."""
+    page = (ROOT / "docs/benchmarks-campaigns.md").read_text(encoding="utf-8").splitlines()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    quoted = [line for line in readme if re.match(r"\| \w+_\w+ \| ", line)]
+    assert len(quoted) == 8
+    assert all(line in page for line in quoted)
+
+
 def test_readme_sizes_are_those_of_the_table() -> None:
     """The README's table of sizes is what `IBLT.sized` chooses."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -35,6 +35,8 @@ def run(
     """
     if len(cohorts) != plan.rounds:
         raise PlanningError(f"{plan.rounds} rounds need as many cohorts, not {len(cohorts)}.")
+    if transcript and transcript.plan != plan:
+        raise PlanningError(f"{transcript.path} is the transcript of another plan.")
     secure_sum = secure_sum or ClearSum()
     server = transcript.server(update) if transcript else Server(plan, update)
     for cohort in cohorts[len(server.rounds) :]:
