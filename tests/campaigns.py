@@ -39,11 +39,12 @@ def people(
 def plan_for(population: Population, most: int | None = None, **choices: Any) -> Plan:
     """Plan a campaign over a population."""
     settings: dict[str, Any] = {"threshold": 20, "seed": b"plan", **choices}
+    most = most or int(population.totals.max())
     return plan_campaign(
         rounds=len(population.users_in_round),
         users_per_round=int(population.users_in_round.max()),
-        items_per_user=most or int(population.totals.max()),
-        mean_items_per_user=float(population.totals.mean()),
+        items_per_user=most,
+        mean_items_per_user=float(np.minimum(population.totals, most).mean()),
         keys=population.keys,
         **settings,
     ).plan

@@ -157,6 +157,33 @@ def test_counts(data: Path) -> None:
     assert result["heavy_hitters"][0]["estimate"] % 4 == 0
 
 
+def test_nothing_is_shown_unasked(tmp_path: Path) -> None:
+    """Without a threshold, items of single people are not listed; control characters never are."""
+    path = tmp_path / "d.jsonl"
+    rows = [{"user": user, "item": f"secret {user}"} for user in range(40)]
+    rows += [{"user": user, "item": "\x1b[31mred"} for user in range(40)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    result = said(run(path, "--rounds", 2, "--budget", 100_000, "--json"))
+    assert [line["item"] for line in result["heavy_hitters"]] == ["\x1b[31mred"]
+    shown = run(path, "--rounds", 2, "--budget", 100_000)
+    assert "\x1b" not in shown.stdout
+    assert "x1b[31mred" in shown.stdout
+    counts = said(run(path, "--rounds", 2, "--error", 3, "--json", command="histogram"))
+    assert [line["item"] for line in counts["histogram"]] == ["\x1b[31mred"]
+    (transcript,) = Path("linsketch-runs").glob(f"{counts['plan_id'][:12]}/*.sqlite")
+    everything = said(RUN.invoke(app, ["inspect", str(transcript), "--all", "--json"]))
+    assert len(everything["histogram"]) == 41
+
+
+def test_checks_come_and_go(data: Path) -> None:
+    """The truth is shown to those who ask, also when it has been looked up before."""
+    options = [data, "--threshold", 20, "--rounds", 3, "--json", "--out", "o"]
+    assert "truth" in said(run(*options, "--check"))
+    text = run(*options).stdout
+    assert "true" not in text
+    assert "truth" in said(run(*options, "--check"))
+
+
 def test_plan() -> None:
     """`plan` shows what a campaign costs; its plan is one that clients read."""
     options = ["plan", "--rounds", "30", "--users-per-round", "10000", "--keys", "text:3"]
@@ -191,7 +218,8 @@ def refused(result: Result, says: str) -> None:
     [
         (["--threshold", 0, "--rounds", 3], "threshold"),
         (["--threshold", -5, "--rounds", 3], "threshold"),
-        (["--threshold", 10**6, "--rounds", 3], "no item can reach"),
+        (["--threshold", 10**6, "--rounds", 3], "No item can reach"),
+        (["--threshold", 901, "--rounds", 3], "No item can reach"),
         (["--rounds", 3], "Give a threshold"),
         (["--threshold", 5, "--rounds", 0], "rounds"),
         (["--threshold", 5, "--rounds", 301], "rounds"),
@@ -203,6 +231,9 @@ def refused(result: Result, says: str) -> None:
         (["--threshold", 5, "--rounds", 3, "--keys", "x"], "Keys are"),
         (["--threshold", 5, "--rounds", 3, "--count", "n"], "no column 'n'"),
         (["--threshold", 5, "--rounds", 3, "--seed", ""], "seed"),
+        (["--threshold", 5, "--rounds", 3, "--seed", "\udcff"], "seed"),
+        (["--threshold", 5, "--rounds", 3, "--seed", "x" * 65], "seed"),
+        (["--budget", 500, "--rounds", 3, "--method", "unsampled"], "threshold"),
         (["--threshold", 5, "--rounds", 3, "--failure-probability", 2], "between 0 and 1"),
     ],
 )

@@ -114,7 +114,8 @@ def test_demo_spares_other_campaigns(tmp_path: Path) -> None:
     Transcript.create(tmp_path / "transcript.sqlite", plan).close()
     result = RUN.invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 2
-    assert "not of a demo" in result.stderr
+    assert "another plan" in result.stderr
+    assert (tmp_path / "transcript.sqlite").exists()
 
 
 def test_demo_without_a_word_list(monkeypatch: pytest.MonkeyPatch) -> None:

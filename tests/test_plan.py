@@ -107,6 +107,15 @@ def test_plan_refusals(field: str, value: Any, says: str) -> None:
         replace(PLAN, **changes)
 
 
+def test_equal_plans_have_one_identity() -> None:
+    """1 and 1.0 are one t, and true is none."""
+    assert (
+        replace(PLAN, sampling_threshold=2).plan_id == replace(PLAN, sampling_threshold=2.0).plan_id
+    )
+    with pytest.raises(PlanningError):
+        replace(PLAN, sampling_threshold=True)
+
+
 def test_other_versions_and_fields_are_refused() -> None:
     """A plan of another version, with a field too many or too few, or of nonsense is refused."""
     good = PLAN.to_json()
@@ -132,19 +141,21 @@ def test_task_refusals() -> None:
     assert task.table is not None
     small = Table(task.table.size, 5, task.table.capacity)
     large = Table(Size(3, 3, 10**6), task.table.max_count, task.table.capacity)
-    bad = {
+    wrongs = {
         "for plan": replace(task, plan_id=PLAN.plan_id),
         "Round 4": replace(task, round=4),
-        "Round 0": replace(task, round=0),
         "samples with": replace(task, sampling_threshold=task.sampling_threshold + 1),
         "holds counts": replace(task, table=small),
         "bytes": replace(task, table=large),
         "none where": replace(task, table=None),
     }
-    for says, wrong in bad.items():
+    for says, wrong in wrongs.items():
         with pytest.raises(TaskError, match=says):
             check_task(plan, wrong)
     check_task(plan, task)
+    for bad in (0, True, "1", 1.5):
+        with pytest.raises(PlanningError, match="round"):
+            replace(task, round=bad)  # type: ignore[arg-type]
 
 
 def test_tampered_task_json_is_refused() -> None:

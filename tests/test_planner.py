@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linsketch import ROOT, IntKeys, TextKeys, Utf8Keys, plan_campaign, plan_histogram
 from linsketch.errors import PlanningError
 from linsketch.planner.proofs import heavy_constants, printed_constants, sketch_shape
-from linsketch.planner.tails import binomial_tail, smallest_bound
+from linsketch.tails import binomial_tail, smallest_bound
 from tests.campaigns import conduct, people, plan_for
 
 PAPER: dict[str, Any] = {
@@ -131,15 +131,15 @@ def test_unsampled_decodes_as_a_whole() -> None:
 
 def test_proven_budget() -> None:
     """From a budget the proven planner takes the smallest threshold that fits, and says if none."""
-    forecast = plan_campaign(**PAPER, budget=200_000, method="proven")
-    assert forecast.bytes_per_user_round <= 200_000
+    forecast = plan_campaign(**PAPER, budget=50_000, method="proven")
+    assert forecast.bytes_per_user_round <= 50_000
     tighter = plan_campaign(**PAPER, threshold=forecast.plan.cut - 1, method="proven")
-    assert tighter.bytes_per_user_round > 200_000
+    assert tighter.bytes_per_user_round > 50_000
     with pytest.raises(PlanningError, match="that takes"):
         plan_campaign(**PAPER, threshold=forecast.plan.cut, budget=1000, method="proven")
 
 
-@pytest.mark.parametrize("method", ["adaptive", "unsampled", "count-median"])
+@pytest.mark.parametrize("method", ["adaptive", "fixed", "unsampled", "count-median"])
 def test_a_budget_too_small_names_the_smallest(method: Any) -> None:
     """Whoever asks for too few bytes is told how many are enough, and those are."""
     with pytest.raises(PlanningError, match="smallest takes") as refusal:
@@ -166,6 +166,33 @@ def test_histogram_branches() -> None:
     assert hybrid.plan.sketch_rows > 0
     assert hybrid.bytes_per_user_round < exact.bytes_per_user_round
     assert hybrid.lower_bound_words == 16
+
+
+@pytest.mark.parametrize("mean", [0, -1, math.nan, math.inf, 2])
+def test_impossible_means(mean: float) -> None:
+    """The mean of items a user is a number above 0, and at most the bound."""
+    with pytest.raises(PlanningError, match="mean"):
+        plan_campaign(**PAPER, threshold=50, mean_items_per_user=mean)
+
+
+def test_large_numbers() -> None:
+    """Where one way to plan ends, another is taken, and t never leaves its grid."""
+    giant = {**PAPER, "users_per_round": 10**9, "keys": Utf8Keys(8)}
+    assert plan_campaign(**giant, budget=10**5, method="proven").bytes_per_user_round <= 10**5
+    assert plan_campaign(**{**giant, "items_per_user": 1000}, budget=200).plan.budget == 200
+    many = {**PAPER, "users_per_round": 10**6, "items_per_user": 2000}
+    assert plan_histogram(**many, error=10**8).plan.sketch_rows
+    skewed = {**PAPER, "rounds": 2, "users_per_round": 57, "items_per_user": 1001}
+    assert plan_campaign(**skewed, mean_items_per_user=11, threshold=50_000).capacity >= 1
+
+
+def test_proven_with_a_budget_for_everything() -> None:
+    """Where the budget holds everything, the smallest threshold is taken: not 1, unasked."""
+    numbers: dict[str, Any] = {**PAPER, "users_per_round": 1000, "keys": Utf8Keys(8)}
+    exact = plan_campaign(**numbers, threshold=2, method="proven")
+    assert exact.plan.sampling_threshold == 1
+    again = plan_campaign(**numbers, budget=exact.plan.budget, method="proven")
+    assert again.plan.threshold == 2
 
 
 def test_refusals() -> None:

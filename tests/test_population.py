@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linsketch import Clients, Population, Server, campaign
+from linsketch import Clients, IntKeys, Population, Server, campaign
 from linsketch.client.histogram import bounded
 from linsketch.client.report import report
-from linsketch.errors import CountError
+from linsketch.errors import CountError, TaskError
 from linsketch.hashing import Seeds, digest_bytes
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts, system_states, user_words
@@ -172,6 +172,27 @@ def test_equal_rows_are_added_up() -> None:
     expected = np.bincount(items, np.arange(211) + 1).astype(int)
     assert population.item_totals().tolist() == expected.tolist()
     assert len(population.counts) == 71
+
+
+def test_cohorts_keep_to_the_plan() -> None:
+    """Users with more items than planned, or other keys, do not report; nobody's rows get lost."""
+    population = people()
+    plan = plan_for(population, most=4)
+    with pytest.raises(TaskError, match="bounded"):
+        list(population.cohorts()[0].contributions(plan, Server(plan).open_round()))
+    other = replace(plan_for(population), keys=IntKeys(21))
+    with pytest.raises(TaskError, match="int:21"):
+        list(population.cohorts()[0].contributions(other, Server(other).open_round()))
+
+
+def test_users_without_rows() -> None:
+    """A user who has nothing counts as a user, with no items."""
+    words = user_words(["a", "b", "c"], b"s")
+    rows = np.array([0, 0])
+    population = Population.from_rows(
+        KEYS, [5], np.array([0, 0]), words, rows, np.array([2, 3]), 1, b"s"
+    )
+    assert sorted(population.totals.tolist()) == [0, 0, 5]
 
 
 def test_clients_report_like_devices() -> None:

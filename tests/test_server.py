@@ -8,10 +8,11 @@ import pytest
 
 from linsketch import Clients, IntKeys, Population, Server, campaign, plan_campaign, plan_histogram
 from linsketch.errors import PlanningError, TaskError, VectorError
-from linsketch.planner.tails import binomial_tail
+from linsketch.plan import Sampling
 from linsketch.randomness import cohorts, user_words
 from linsketch.server import halfway
 from linsketch.sketch.peel import Status
+from linsketch.tails import binomial_tail
 from tests.campaigns import conduct, people, plan_for, sampled_plan, truth
 
 
@@ -25,8 +26,9 @@ def test_unsampled_is_exact() -> None:
     assert found == {item: (count, 0.0) for item, count in truth(population).items() if count >= 20}
 
 
+@pytest.mark.parametrize("t", [1.25, 4.5])
 @pytest.mark.parametrize("sampling", ["threshold", "binomial"])
-def test_estimates_are_unbiased_and_errors_honest(sampling: str) -> None:
+def test_estimates_are_unbiased_and_errors_honest(sampling: Sampling, t: float) -> None:
     """Over 300 campaigns the mean estimate is the count, and errors are as large as stated.
 
     Each user has an item once. False alarm: 5.5 standard errors, some 4e-8 an item.
@@ -46,7 +48,7 @@ def test_estimates_are_unbiased_and_errors_honest(sampling: str) -> None:
             2,
             seed,
         )
-        plan = sampled_plan(population, 4.5, sampling=sampling)
+        plan = sampled_plan(population, t, sampling=sampling)
         found = {e.item: e for e in campaign.run(plan, population.cohorts()).histogram()}
         for item, count in counts.items():
             estimate = found.get(item)
@@ -55,7 +57,8 @@ def test_estimates_are_unbiased_and_errors_honest(sampling: str) -> None:
             )
     for item, count in counts.items():
         off = np.array([error for error, _ in errors[item]])
-        spread = math.sqrt(count * 3.5)
+        rounding = (t % 1) * (1 - t % 1) / t
+        spread = math.sqrt(count * (t - 1 + (rounding if sampling == "threshold" else 0)))
         assert abs(off.mean()) < 5.5 * spread / math.sqrt(runs)
         assert 0.75 < off.std() / spread < 1.3
         stated = math.sqrt(np.mean([stderr**2 for _, stderr in errors[item]]))
@@ -168,6 +171,18 @@ def test_a_server_refuses_small_cohorts_and_strange_sums() -> None:
     campaign.run(plan, population.cohorts())
     with pytest.raises(PlanningError, match="cohorts"):
         campaign.run(plan, population.cohorts()[:-1])
+
+
+def test_implausible_sums_are_flagged() -> None:
+    """A sum that decodes to negative counts is no sum of honest users, and does not count."""
+    population = people(rounds=1)
+    plan = plan_for(population, method="unsampled")
+    server = Server(plan)
+    task = server.open_round()
+    (total,) = population.cohorts()[0].contributions(plan, task)
+    closed = server.close_round(task, -total.vector, total.users)
+    assert closed.status == "partial"
+    assert server.heavy_hitters() == []
 
 
 def test_an_empty_round_is_no_trouble() -> None:

@@ -72,7 +72,7 @@ def test_no_round_is_counted_twice(tmp_path: Path) -> None:
     with finished(tmp_path / "a.sqlite") as transcript:
         before = list(transcript._database.iterdump())
         task, total = next(iter(transcript.rounds()))
-        with pytest.raises(TranscriptError, match="UNIQUE"):
+        with pytest.raises(TranscriptError, match="running twice"):
             transcript.add(task, Contribution(total.vector, 99))
         assert list(transcript._database.iterdump()) == before
 
@@ -105,6 +105,7 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
         "UPDATE rounds SET sum = substr(sum, 1, 100) WHERE round = 2": "damaged",
         "UPDATE rounds SET task = replace(task, '\"round\":2', '\"round\":3')": "damaged",
         "UPDATE rounds SET task = '{' WHERE round = 1": "damaged",
+        "UPDATE facts SET value = '{' WHERE name = 'plan'": "damaged",
     }
     for number, (change, says) in enumerate(changes.items()):
         path = tmp_path / f"{number}.sqlite"

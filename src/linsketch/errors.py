@@ -35,3 +35,7 @@ class TranscriptError(LinsketchError):
 
 class DataError(LinsketchError, ValueError):
     """A file of who-has-what cannot be used as it is."""
+
+
+class ProtocolError(LinsketchError):
+    """A message of a secure sum that is not what the protocol asks for; it changes nothing."""

@@ -62,7 +62,7 @@ class Plan:
         if not 1 <= len(self.seed) <= 64:
             raise PlanningError(f"Plan: the seed has 1 to 64 bytes, not {len(self.seed)}.")
         whole_number(self, "rounds", 1, 10**6)
-        whole_number(self, "users_per_round", 1, 10**9)
+        whole_number(self, "users_per_round", 2, 10**9)
         whole_number(self, "items_per_user", 1, 10**9)
         whole_number(self, "budget", 1, 10**12)
         whole_number(self, "repetitions", 0, 1000)
@@ -71,7 +71,7 @@ class Plan:
         whole_number(self, "smallest_cohort", 2, self.users_per_round)
         probability(self, "failure_probability")
         probability(self, "table_failure_probability")
-        grid_units(self.sampling_threshold)
+        object.__setattr__(self, "sampling_threshold", checked_threshold(self.sampling_threshold))
         if (self.threshold is None) == (self.error is None):
             raise PlanningError("Plan: give a threshold (heavy hitters) or an error (histogram).")
         whole_number(self, "error" if self.threshold is None else "threshold", 1, 10**18)
@@ -81,7 +81,7 @@ class Plan:
             raise PlanningError(
                 f"Plan: no item can reach {self.cut:,}: {self.rounds:,} rounds of at most "
                 f"{self.users_per_round:,} users with {self.items_per_user:,} items have "
-                f"{self.rounds * self.items_per_round:,} in all. Lower the threshold."
+                f"{self.rounds * self.items_per_round:,} in all."
             )
 
     @property
@@ -145,11 +145,24 @@ def largest_total(items: int, t: float, sampling: Sampling) -> int:
     return min(items * step, math.ceil(mean + excess))
 
 
+def sampling_variance(t: float, sampling: Sampling) -> float:
+    """Return the variance of a sampled count of 1; threshold sampling rounds t to an integer."""
+    fraction = t % 1 if sampling == "threshold" else 0.0
+    return t - 1 + fraction * (1 - fraction) / t
+
+
 def on_grid(t: float) -> float:
     """Round a sampling threshold to the nearest multiple of 2**-16."""
     if not isinstance(t, Real) or not 1 <= t <= MAX_THRESHOLD:
         raise PlanningError(f"The sampling threshold must lie in 1 .. 2**32, not {t!r}.")
     return round(t * GRID) / GRID
+
+
+def checked_threshold(t: float) -> float:
+    """Return t as a float; refuse one that is none of the grid's."""
+    if isinstance(t, bool):
+        raise PlanningError(f"The sampling threshold is a number, not {t}.")
+    return grid_units(t) / GRID
 
 
 def grid_units(t: float) -> int:

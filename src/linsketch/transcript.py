@@ -1,13 +1,15 @@
 """Transcript: the durable record of a campaign, in one SQLite file.
 
-It holds the plan and, of each closed round, the task and the sum: all that the server ever has.
-Everything else is computed from it. It is sensitive: whoever has it can list every sampled item,
-also one that a single person has.
+It holds the plan and, of each closed round, the task and the sum: all that a server ever has, and
+all that the answers are computed from. A rehearsal also keeps facts about its data there (what it
+was checked against, what a baseline was asked about). It is sensitive: whoever has it can list
+every sampled item, also one that a single person has.
 """
 
 import json
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,9 +66,11 @@ class Transcript:
         path = Path(path)
         if path.exists():
             raise TranscriptError(f"{path} exists already; it is not written over.")
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft = None
         try:
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 600
+            os.close(handle)
+            draft = Path(name)
             database = sqlite3.connect(draft)
             try:
                 database.executescript(
@@ -81,13 +85,14 @@ class Transcript:
                     )
             finally:
                 database.close()
-            os.link(draft, path)
+            os.link(draft, path)  # never over a file that another process has just made
         except FileExistsError:
             raise TranscriptError(f"{path} exists already; it is not written over.") from None
         except (OSError, sqlite3.Error) as error:
             raise TranscriptError(f"Cannot write {path}: {_reason(error)}.") from None
         finally:
-            draft.unlink(missing_ok=True)
+            if draft:
+                draft.unlink(missing_ok=True)
         return cls(path)
 
     def _connect(self) -> sqlite3.Connection:
@@ -100,6 +105,8 @@ class Transcript:
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except sqlite3.IntegrityError:
+            raise
         except sqlite3.Error as error:
             raise TranscriptError(f"{self.path}: {_reason(error)}.") from None
 
@@ -109,7 +116,10 @@ class Transcript:
             row = self._database.execute(
                 "SELECT value FROM facts WHERE name = ?", (name,)
             ).fetchone()
-        return None if row is None else json.loads(row[0])
+        try:
+            return None if row is None else json.loads(row[0])
+        except ValueError:
+            raise TranscriptError(f"{self.path} is damaged: {name} is no JSON.") from None
 
     def keep_fact(self, name: str, value: Any) -> None:
         """Store a fact, like what a check against the truth said."""
@@ -118,14 +128,24 @@ class Transcript:
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value))
             )
 
+    @property
+    def closed(self) -> int:
+        """How many rounds are closed."""
+        with self._errors():
+            return int(self._database.execute("SELECT count(*) FROM rounds").fetchone()[0])
+
     def add(self, task: RoundTask, total: Contribution) -> None:
         """Commit a closed round."""
         packed = total.vector.pack(task.context(self.plan))
         text = canonical(task.to_json(self.plan)).decode()
-        with self._errors(), self._database:
-            self._database.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?)", (task.round, text, total.users, packed)
-            )
+        row = (task.round, text, total.users, packed)
+        try:
+            with self._errors(), self._database:
+                self._database.execute("INSERT INTO rounds VALUES (?, ?, ?, ?)", row)
+        except sqlite3.IntegrityError:
+            raise TranscriptError(
+                f"{self.path} has round {task.round} already: is the campaign running twice?"
+            ) from None
 
     def rounds(self) -> Iterator[tuple[RoundTask, Contribution]]:
         """Read the closed rounds, each with its sum."""

@@ -1,5 +1,6 @@
 """The command line; one file a command."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -27,8 +28,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[  # its callback does the work
+    version: Annotated[  # noqa: ARG001  # its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and exit.")
     ] = False,
 ) -> None:
     """Find the popular items of a population without seeing anybody's items."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character
+            stream.reconfigure(errors="replace")

@@ -11,11 +11,13 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from linsketch.errors import LinsketchError
+from linsketch.errors import LinsketchError, PlanningError
 from linsketch.plan import Method, Sampling
+from linsketch.report.outcome import printable
 from linsketch.server import FailedRounds
 from linsketch.sketch.iblt import Layout
 
+TRANSCRIPT = "transcript.sqlite"
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -75,15 +77,28 @@ def tidy(command: Callable[P, T]) -> Callable[P, T]:
                 raise
             where = f"{error.filename}: " if error.filename else ""
             reason = f"{where}{error.strerror or error}."
-        sys.stderr.write(f"Error: {' '.join(reason.split())}\n")
+        sys.stderr.write(f"Error: {printable(' '.join(reason.split()))}\n")
         raise typer.Exit(2)
 
     return wrapped
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Print one JSON object, in ASCII: no terminal or pipe can trip over it."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def seed_bytes(seed: str) -> bytes:
+    """Return a seed as bytes."""
+    try:
+        return seed.encode()
+    except UnicodeEncodeError:
+        raise PlanningError("The seed is no text in UTF-8.") from None
+
+
+def transcript_in(path: Path) -> Path:
+    """Return the transcript of a folder, or the path itself."""
+    return path / TRANSCRIPT if path.is_dir() else path
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -95,6 +110,9 @@ def write_whole(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

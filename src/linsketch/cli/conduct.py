@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from linsketch import campaign
-from linsketch.cli.common import print_json, progress, write_whole
+from linsketch.cli.common import TRANSCRIPT, print_json, progress, seed_bytes, write_whole
 from linsketch.cli.show import show
 from linsketch.errors import DataError, PlanningError
 from linsketch.plan import Plan
@@ -19,8 +19,6 @@ from linsketch.report.outcome import outcome, shown, truth_of
 from linsketch.report.page import page
 from linsketch.server import FailedRounds, Round
 from linsketch.transcript import Transcript
-
-TRANSCRIPT = "transcript.sqlite"
 
 
 def split(data: Data, rounds: int, items_per_user: int | None, seed: str) -> tuple[Population, int]:
@@ -37,14 +35,14 @@ def split(data: Data, rounds: int, items_per_user: int | None, seed: str) -> tup
         )
     if items_per_user is not None and items_per_user < 1:
         raise PlanningError(f"Take 1 item a user or more, not {items_per_user}.")
-    if not 1 <= len(seed.encode()) <= 64:
-        raise PlanningError(f"The seed has 1 to 64 bytes in UTF-8, not {len(seed.encode())}.")
-    people = data.population(rounds, seed.encode())
+    if not seed:
+        raise PlanningError("The seed must not be empty.")
+    people = data.population(rounds, seed_bytes(seed))
     smallest = int(people.users_in_round.min())
     if smallest < 2:
         raise PlanningError(
             f"With {rounds:,} rounds some round has {smallest} of the {users:,} users, and the sum "
-            "over one user is that user's items. Take fewer rounds."
+            f"over one user is that user's items. Take fewer rounds: {max(1, users // 20):,}, say."
         )
     most = items_per_user or int(people.totals.max())
     return people.bounded(most), most
@@ -58,12 +56,13 @@ def conduct(
     failed: FailedRounds,
     truth: Callable[[], dict[Any, int]] | None,
     as_json: bool,
-) -> dict[str, Any]:
+    facts: dict[str, Any] | None = None,
+) -> None:
     """Run what is left of a campaign over bounded users; write what came out into a folder."""
     folder = out or Path("linsketch-runs") / plan.plan_id[:12]
-    transcript = _open(folder, plan, population)
+    transcript = _open(folder, plan, population, facts or {})
     with transcript:
-        closed = sum(1 for _ in transcript.rounds())
+        closed = transcript.closed
         if closed:
             sys.stderr.write(f"Going on after round {closed} of {plan.rounds}.\n")
         try:
@@ -75,9 +74,8 @@ def conduct(
                     watch=lambda round_: say(_line(plan, round_)),
                 )
         except KeyboardInterrupt:
-            kept = sum(1 for _ in transcript.rounds())
             sys.stderr.write(
-                f"\nStopped. {kept} of {plan.rounds} rounds are closed and kept in "
+                f"\nStopped. {transcript.closed} of {plan.rounds} rounds are closed and kept in "
                 f"{transcript.path}. To go on, run the same command again.\n"
             )
             raise typer.Exit(130) from None
@@ -86,24 +84,24 @@ def conduct(
             totals = zip(items, population.item_totals(), strict=True)
             cut = plan.cut if plan.error is None else 0
             transcript.keep_fact("truth", truth_of(truth(), totals, cut))
-        result = outcome(transcript, failed, server)
-    if not truth:
-        result.pop("truth", None)
+        result = outcome(transcript, failed, server, check=truth is not None)
     write_whole(folder / "result.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     write_whole(folder / "report.html", page(result))
     if as_json:
         print_json(result)
     else:
         show(result, folder)
-    return result
 
 
-def _open(folder: Path, plan: Plan, population: Population) -> Transcript:
+def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any]) -> Transcript:
     """Return the folder's transcript of this plan and this data, a new one if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / TRANSCRIPT
     if not path.exists():
-        facts: dict[str, Any] = {"data": population.fingerprint}
+        for name in ("report.html", "result.json"):
+            if (folder / name).exists():
+                raise DataError(f"{folder} holds a {name} of something else. Take another folder.")
+        facts = {"data": population.fingerprint, **facts}
         if plan.method == "count-median":  # it lists nothing by itself
             facts["candidates"] = [shown(item) for item in plan.keys.decode(population.item_keys)]
         return Transcript.create(path, plan, facts)
@@ -123,7 +121,7 @@ def _line(plan: Plan, closed: Round) -> str:
     text = f"round {task.round}/{plan.rounds}: {closed.users:,} users"
     if task.table:
         text += (
-            f", t = {task.sampling_threshold:.2f}, {closed.estimated_keys:,.0f} keys for "
-            f"{task.table.capacity:,}, {closed.status}"
+            f", t = {task.sampling_threshold:.2f}, {'≥ ' * closed.at_least}"
+            f"{closed.estimated_keys:,.0f} keys (capacity {task.table.capacity:,}), {closed.status}"
         )
     return text

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from linsketch.cli.common import AsJson
+from linsketch.cli.common import TRANSCRIPT, AsJson
 
-THRESHOLD = 50
+THRESHOLD = 100
 
 
 def demo(
@@ -20,8 +20,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Find the popular words of people who type one English word each; write a page about it."""
-    from linsketch.cli.conduct import TRANSCRIPT, conduct
-    from linsketch.errors import PlanningError, TranscriptError
+    from linsketch.cli.conduct import conduct
+    from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
     from linsketch.population.words import typists
     from linsketch.transcript import Transcript
@@ -40,11 +40,20 @@ def demo(
     before = out / TRANSCRIPT
     if before.exists():
         with Transcript(before) as record:
-            if record.plan.seed != people.seed:
-                raise TranscriptError(f"{before} is not of a demo. Take another folder with --out.")
-        before.unlink()  # the demo's own, of last time
+            finished = record.fact("demo") and record.closed == record.plan.rounds
+        if finished:  # the demo's own, of last time
+            for name in (TRANSCRIPT, "result.json", "report.html"):
+                (out / name).unlink(missing_ok=True)
     words = people.keys.decode(people.item_keys)
     truth = dict(zip(words, people.item_totals().tolist(), strict=True))
-    conduct(forecast.plan, people, out=out, failed="scale", truth=lambda: truth, as_json=as_json)
+    conduct(
+        forecast.plan,
+        people,
+        out=out,
+        failed="scale",
+        truth=lambda: truth,
+        as_json=as_json,
+        facts={"demo": True, "source": "English words, drawn by their frequencies"},
+    )
     if not as_json:
         sys.stdout.write(f"Open {out / 'report.html'} in a browser.\n")

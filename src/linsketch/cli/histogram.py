@@ -67,4 +67,5 @@ def histogram(
         failed=failed_rounds,
         truth=rows.item_totals if check else None,
         as_json=as_json,
+        facts={"source": f"{data.name}, column {item}"},
     )

@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
-from linsketch.cli.common import AsJson, Failed, print_json
+from linsketch.cli.common import AsJson, Failed, print_json, transcript_in
 
 
 def inspect(
-    transcript: Annotated[Path, typer.Argument(help="The transcript of a campaign.")],
+    transcript: Annotated[
+        Path, typer.Argument(help="The transcript of a campaign, or its folder.")
+    ],
     failed_rounds: Failed = "scale",
     below_threshold: Annotated[
         bool,
@@ -25,7 +27,7 @@ def inspect(
     from linsketch.report.outcome import outcome
     from linsketch.transcript import Transcript
 
-    with Transcript(transcript) as record:
+    with Transcript(transcript_in(transcript)) as record:
         result = outcome(record, failed_rounds, everything=below_threshold)
     if as_json:
         print_json(result)

@@ -15,6 +15,7 @@ from linsketch.cli.common import (
     Seed,
     Threshold,
     print_json,
+    seed_bytes,
 )
 
 
@@ -25,7 +26,8 @@ def plan(
     threshold: Threshold = None,
     budget: Budget = None,
     error: Annotated[
-        int | None, typer.Option(help="Plan a histogram with this error instead.")
+        int | None,
+        typer.Option(help="Plan a histogram with this error instead."),
     ] = None,
     mean_items_per_user: Annotated[
         float | None, typer.Option(help="What users have on average, if known.")
@@ -48,7 +50,7 @@ def plan(
         "users_per_round": users_per_round,
         "items_per_user": items_per_user,
         "keys": parse_keys(keys),
-        "seed": seed.encode(),
+        "seed": seed_bytes(seed),
         "layout": layout,
         "failure_probability": failure_probability,
     }
@@ -68,10 +70,10 @@ def plan(
     if as_json:
         print_json(forecast.to_json())
     else:
-        _show(forecast)
+        _show(forecast, mean_items_per_user)
 
 
-def _show(forecast: Any) -> None:
+def _show(forecast: Any, mean: float | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -92,8 +94,11 @@ def _show(forecast: Any) -> None:
             f"{plan.repetitions} repetition{'s' * (plan.repetitions > 1)}",
             "a full table does not decode": f"{forecast.decode_failure_probability:.2g}",
             "sampling threshold t": f"{plan.sampling_threshold:,.2f} ({plan.sampling})",
-            f"standard error at the {goal}": f"{forecast.stderr:,.1f}",
         }
+    if forecast.stderr is not None:
+        lines[f"standard error at the {goal}"] = f"{forecast.stderr:,.1f}"
+    if plan.method in ("adaptive", "fixed") and mean is None and plan.items_per_user > 1:
+        lines["items a user on average"] = "unknown, so the most (--mean-items-per-user)"
     if plan.sketch_rows:
         lines["sketch"] = f"{plan.sketch_rows} rows of {plan.sketch_width:,} counters"
     if forecast.printed:

@@ -6,23 +6,29 @@ from typing import Annotated
 
 import typer
 
-from linsketch.cli.common import Failed, write_whole
+from linsketch.cli.common import Failed, transcript_in, write_whole
 
 
 def report(
-    transcript: Annotated[Path, typer.Argument(help="The transcript of a campaign.")],
+    transcript: Annotated[
+        Path, typer.Argument(help="The transcript of a campaign, or its folder.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write; else report.html beside the transcript.")
     ] = None,
     failed_rounds: Failed = "scale",
 ) -> None:
     """Write the page of a transcript: one HTML file, no network, no script."""
+    from linsketch.errors import DataError
     from linsketch.report.outcome import outcome
     from linsketch.report.page import page
     from linsketch.transcript import Transcript
 
-    with Transcript(transcript) as record:
+    source = transcript_in(transcript)
+    to = out or source.with_name("report.html")
+    if to.exists() and not to.read_bytes().lower().startswith(b"<!doctype html"):
+        raise DataError(f"{to} is no page; it is not written over.")
+    with Transcript(source) as record:
         result = outcome(record, failed_rounds)
-    to = out or transcript.with_name("report.html")
     write_whole(to, page(result))
     sys.stdout.write(f"{to}\n")

@@ -48,11 +48,16 @@ def run(
     of the population (users, items a user) are read off the file; a real campaign plans them.
     """
     from linsketch.cli.conduct import conduct, split
+    from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
     from linsketch.population.files import read_data
 
     rows = read_data(data, user=user, item=item, count=count, keys=keys)
     people, most = split(rows, rounds, items_per_user, seed)
+    if threshold is not None and threshold > people.counts.sum():
+        raise PlanningError(
+            f"No item can reach {threshold:,}: there are {people.counts.sum():,} in all."
+        )
     forecast = plan_campaign(
         rounds=rounds,
         users_per_round=int(people.users_in_round.max()),
@@ -74,4 +79,5 @@ def run(
         failed=failed_rounds,
         truth=rows.item_totals if check else None,
         as_json=as_json,
+        facts={"source": f"{data.name}, column {item}"},
     )

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from linsketch.report.outcome import printable
+
 _LINES = 20
 
 
@@ -23,30 +25,40 @@ def show(result: dict[str, Any], folder: Path | None = None, lines: int = _LINES
         f"({result['words_per_user_round']:,} words of 16 bits); the server saw one sum a round."
     )
     if failed := result["failed_rounds"]["rounds"]:
-        how = result["failed_rounds"]["counted_as"]
-        console.print(f"[yellow]Rounds that did not decode completely: {failed} ({how}).[/]")
+        how = (
+            "the others are scaled up"
+            if result["failed_rounds"]["counted_as"] == "scale"
+            else ("they count as zero")
+        )
+        console.print(f"[yellow]Rounds that did not decode completely: {failed}; {how}.[/]")
+    for warning in result["warnings"]:
+        console.print(f"[bold yellow]{warning}[/]")
     title = (
-        f"{len(found):,} items at {plan['threshold']:,} or above"
+        f"{len(found):,} items for a threshold of {plan['threshold']:,}"
         if name == "heavy_hitters"
-        else f"{len(found):,} items, each count within {plan['error']:,}"
+        else f"{len(found):,} items at {plan['error']:,} or above, each count within that"
     )
     table = Table("item", title=title)
     for head in ("estimate", "standard error", "rounds"):
         table.add_column(head, justify="right")
     checked = any("true_count" in line for line in found)
     if checked:
-        table.add_column("true count", justify="right")
+        table.add_column("true count (bounded)", justify="right")
     for line in found[:lines]:
         cells = [f"{line['estimate']:,.0f}", f"{line['stderr']:,.1f}", f"{line['rounds']}"]
         if checked:
             true = line["true_count"]
             cells.append("few" if true is None else f"{true:,}")
-        table.add_row(Text(str(line["item"])), *cells)
+        table.add_row(Text(printable(line["item"])), *cells)
     if len(found) > lines:
         table.add_row(f"… {len(found) - lines:,} more")
     console.print(table)
-    for when, line in result.get("truth", {}).items():
-        console.print(f"Against the truth {when} the bound on items a user: {_verdict(line)}")
+    truth = result.get("truth", {})
+    if truth and truth["before"] == truth["after"]:
+        console.print(f"Against the truth: {_verdict(truth['after'])}")
+    else:
+        for when, line in truth.items():
+            console.print(f"Against the truth {when} the bound on items a user: {_verdict(line)}")
     if folder:
         console.print(f"Page, result and transcript (sensitive) are in {folder}/.")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linsketch.errors import PlanningError
-from linsketch.keys.base import Encoded, KeySpace, Outside
+from linsketch.keys.base import Encoded, KeySpace, Outside, distinct_keys
 from linsketch.keys.integers import IntKeys
 from linsketch.keys.strings import BytesKeys, Utf8Keys
 from linsketch.keys.texts import ROOT, TextKeys
@@ -22,6 +22,7 @@ __all__ = [
     "Outside",
     "TextKeys",
     "Utf8Keys",
+    "distinct_keys",
     "parse_keys",
 ]
 

@@ -7,7 +7,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from linsketch.arrays import Mask, Words
+from linsketch.arrays import Counts, Mask, Words
 from linsketch.errors import ItemError
 
 _CHUNK = 1 << 16  # keys checked at once, to bound the memory
@@ -104,6 +104,17 @@ class KeySpace(ABC, Generic[Item]):
 
     @abstractmethod
     def _to_items(self, keys: Words) -> list[Item]: ...
+
+
+def distinct_keys(keys: Words) -> tuple[Words, Counts]:
+    """Return the distinct rows, sorted, and which of them each row is."""
+    order = np.lexsort(keys.T[::-1])
+    ordered = keys[order]
+    new = np.ones(len(keys), bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    group = np.empty(len(keys), np.int64)
+    group[order] = np.cumsum(new) - 1
+    return ordered[new], group
 
 
 def _short(item: object) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from linsketch.errors import PlanningError
 from linsketch.keys import KeySpace
-from linsketch.plan import Method, Plan, Sampling, on_grid
+from linsketch.plan import MAX_THRESHOLD, Method, Plan, Sampling, on_grid, sampling_variance
 from linsketch.planner.proofs import (
     PrintedConstants,
     heavy_constants,
@@ -21,10 +21,11 @@ from linsketch.planner.tables import (
     useful_capacity,
 )
 from linsketch.sketch.iblt import Layout
-from linsketch.task import RoundTask, message, round_sketch
+from linsketch.task import RoundTask, message, sketch_bits
 
 RELATIVE_ERROR = 0.25  # of an item at the threshold, where the planner is free to choose
 COUNT_MEDIAN_ROWS = 7
+LEAST_THRESHOLD = 2  # that is chosen by itself: a list from 1 on shows what single people have
 _FREE = 10**12  # a budget that does not bind
 
 
@@ -43,7 +44,7 @@ class Forecast:
     bytes_per_user_round: int
     words_per_user_round: int
     decode_failure_probability: float  # of a table that holds as many keys as it is sized for
-    stderr: float
+    stderr: float | None  # None where counts come out of a sketch: it depends on the data
     lower_bound_words: float
     printed: PrintedConstants | None  # the paper's constants, beside proven ones
 
@@ -77,10 +78,17 @@ def plan_campaign(
     >>> forecast = plan_campaign(rounds=30, users_per_round=10_000, items_per_user=1,
     ...                          keys=Utf8Keys(8), seed=b"doc", threshold=50)
     >>> forecast.capacity, forecast.bytes_per_user_round, round(forecast.stderr)
-    (2425, 36563, 12)
+    (2425, 34944, 13)
     """
-    if threshold is None and budget is None:
-        raise PlanningError("Give a threshold, a budget or both.")
+    if threshold is None and (budget is None or method in ("unsampled", "count-median")):
+        raise PlanningError(
+            "Give a threshold, a budget or both; unsampled and count-median need a threshold."
+        )
+    mean = items_per_user if mean_items_per_user is None else mean_items_per_user
+    if not 0 < mean <= items_per_user:
+        raise PlanningError(
+            f"The mean of items a user lies above 0 and is at most {items_per_user}, not {mean}."
+        )
     plan = Plan(
         method=method,
         rounds=rounds,
@@ -90,7 +98,7 @@ def plan_campaign(
         budget=_FREE if budget is None else budget,
         sampling_threshold=1.0,
         seed=seed,
-        threshold=1 if threshold is None else threshold,
+        threshold=LEAST_THRESHOLD if threshold is None else threshold,
         failure_probability=failure_probability,
         layout=layout,
         sampling=sampling,
@@ -100,63 +108,66 @@ def plan_campaign(
         return forecast(_proven(plan, threshold, budget))
     if method == "unsampled":
         return forecast(_unsampled(plan))
-    mass = users_per_round * (
-        items_per_user if mean_items_per_user is None else mean_items_per_user
-    )
-    plan = _practical(plan, threshold, mass)
-    return forecast(_count_median(plan) if method == "count-median" else plan)
+    if method == "count-median":
+        return forecast(_count_median(plan, users_per_round * mean))
+    return forecast(_practical(plan, threshold, users_per_round * mean))
 
 
 def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
-    """Section 7: as much table as the budget has room for, and t so that a round fills it.
-
-    Without a budget, one where an item at the threshold has the relative error above; without a
-    threshold, one with that error.
-    """
-    if plan.budget == _FREE:
-        t = on_grid(1 + RELATIVE_ERROR**2 * plan.cut)
-        capacity = min(useful_capacity(plan), math.ceil(mass / t))
-        plan = replace(plan, budget=table_bytes(plan, capacity, t))
-    if plan.method == "count-median" and threshold is not None:
-        return plan
+    """Section 7: as much table as the budget has room for, and t so that a round fills it."""
+    plan = _with_budget(plan, mass)
     if plan.budget < smallest_budget(plan):
         raise too_small(plan)
     t = 1.0
     for _ in range(3):  # the counts' width depends on t, and the capacity on that
-        t = on_grid(max(1.0, mass / fitting_table(plan, t).capacity))
+        wanted = max(1.0, mass / fitting_table(plan, t).capacity)
+        t = on_grid(min(wanted, plan.largest_sampling_threshold))
     if threshold is None:
-        least = max(1, math.ceil((t - 1) / RELATIVE_ERROR**2))
+        least = max(LEAST_THRESHOLD, math.ceil((t - 1) / RELATIVE_ERROR**2))
         plan = replace(plan, threshold=min(least, plan.rounds * plan.items_per_round))
     if plan.method == "fixed":
         t = on_grid(max(1.0, min(t, plan.cut / 2)))
     return replace(plan, sampling_threshold=t)
 
 
+def _with_budget(plan: Plan, mass: float) -> Plan:
+    """Give a plan without a budget one where an item at the threshold has the error above."""
+    if plan.budget != _FREE:
+        return plan
+    wanted = 1 + RELATIVE_ERROR**2 * plan.cut
+    t = on_grid(min(wanted, plan.largest_sampling_threshold))
+    capacity = min(useful_capacity(plan), math.ceil(mass / t))
+    return replace(plan, budget=max(table_bytes(plan, capacity, t), smallest_budget(plan)))
+
+
 def _unsampled(plan: Plan) -> Plan:
     """Everything goes into tables that all decode but for the plan's failure probability."""
-    plan = replace(plan, table_failure_probability=plan.failure_probability / plan.rounds)
+    plan = replace(plan, table_failure_probability=min(plan.failure_probability / plan.rounds, 0.5))
     if plan.budget == _FREE:
         plan = replace(plan, budget=table_bytes(plan, useful_capacity(plan), 1.0))
     return plan
 
 
-def _count_median(plan: Plan) -> Plan:
-    """Spend the budget on counters instead of a table."""
+def _count_median(plan: Plan, mass: float) -> Plan:
+    """Spend on counters what the adaptive method would spend on a table."""
+    plan = _with_budget(plan, mass)
     shape = replace(plan, repetitions=0, sketch_rows=COUNT_MEDIAN_ROWS, sketch_width=1)
-    sketch = round_sketch(shape, 1)
-    width = 8 * plan.budget // (sketch.ring.wire_bits if sketch else 1)
+    width = 8 * plan.budget // sketch_bits(shape)
     if not width:
         raise PlanningError(
             f"A budget of {plan.budget:,} bytes is too small for any sketch: the smallest takes "
-            f"{sketch.ring.wire_bytes if sketch else 0:,} bytes."
+            f"{-(-sketch_bits(shape) // 8):,} bytes."
         )
-    return replace(shape, sketch_width=width, sampling_threshold=1.0)
+    return replace(shape, sketch_width=width)
 
 
 def _proven(plan: Plan, threshold: int | None, budget: int | None) -> Plan:
     """Algorithm 2 for a threshold, or for the smallest that the budget has room for."""
     if threshold is None:
-        low, high = 0, plan.rounds * plan.items_per_round
+        low, high = LEAST_THRESHOLD - 1, plan.rounds * plan.items_per_round
+        high = min(high, 2 * MAX_THRESHOLD)  # t is half of it
+        if _proven_for(plan, LEAST_THRESHOLD).budget <= plan.budget:  # nothing is sampled there
+            high = LEAST_THRESHOLD
         while high - low > 1:
             middle = (low + high) // 2
             fits = _proven_for(plan, middle).budget <= plan.budget
@@ -204,37 +215,48 @@ def plan_histogram(
     hold everything weigh less, or the error is at most the root of the rounds, they are taken
     instead, and the histogram is exact.
     """
-    exact = plan_campaign(
-        rounds=rounds,
-        users_per_round=users_per_round,
-        items_per_user=items_per_user,
-        keys=keys,
-        seed=seed,
-        threshold=1,
-        method="unsampled",
-        layout=layout,
-        failure_probability=failure_probability,
-        smallest_cohort=smallest_cohort,
-    ).plan
-    exact = replace(exact, threshold=None, error=error)
-    if error <= math.sqrt(rounds):
-        return forecast(exact)
-    half = replace(
-        exact, threshold=1, error=None, method="proven", failure_probability=failure_probability / 2
+    common: dict[str, Any] = {
+        "rounds": rounds,
+        "users_per_round": users_per_round,
+        "items_per_user": items_per_user,
+        "keys": keys,
+        "seed": seed,
+        "budget": _FREE,
+        "sampling_threshold": 1.0,
+        "error": error,
+        "failure_probability": failure_probability,
+        "layout": layout,
+        "smallest_cohort": smallest_cohort,
+    }
+    plans, reasons = [], []
+    for make in (_unsampled, _algorithm_3):
+        try:
+            plans.append(make(Plan(method="unsampled", **common)))
+        except PlanningError as error_:
+            reasons.append(error_)
+    if not plans:
+        raise reasons[0]
+    return forecast(min(plans, key=lambda plan: plan.budget))
+
+
+def _algorithm_3(plan: Plan) -> Plan:
+    """Split the failure probability between the list of heavy hitters and the sketch."""
+    error, half = plan.cut, plan.failure_probability / 2
+    if error <= math.sqrt(plan.rounds):
+        raise PlanningError("For an error up to the root of the rounds everything goes in.")
+    listing = _proven_for(
+        replace(plan, method="proven", threshold=error, error=None, failure_probability=half), error
     )
-    listing = _proven_for(half, error)
-    rows, width = sketch_shape(exact.items_per_round, rounds, error, failure_probability / 2)
+    rows, width = sketch_shape(plan.items_per_round, plan.rounds, error, half)
     plan = replace(
         listing,
         threshold=None,
         error=error,
-        failure_probability=failure_probability,
+        failure_probability=plan.failure_probability,
         sketch_rows=rows,
         sketch_width=width,
     )
-    sketch = round_sketch(plan, 1)
-    plan = replace(plan, budget=listing.budget + (sketch.ring.wire_bytes if sketch else 0))
-    return forecast(min(plan, exact, key=lambda chosen: chosen.budget))
+    return replace(plan, budget=listing.budget + -(-sketch_bits(plan) // 8))
 
 
 def forecast(plan: Plan) -> Forecast:
@@ -244,7 +266,9 @@ def forecast(plan: Plan) -> Forecast:
     ring = message(plan, RoundTask(plan.plan_id, 1, t, table)).ring
     items, cut = plan.items_per_round, plan.cut
     spread = math.sqrt(plan.rounds) if plan.error else 1.0
-    constants = (items, plan.rounds, cut, plan.failure_probability)
+    printed = None
+    if plan.method == "proven" and plan.rounds > 1:  # with one round the paper's constants vanish
+        printed = printed_constants(items, plan.rounds, cut, plan.failure_probability)
     return Forecast(
         plan=plan,
         capacity=table.capacity if table else 0,
@@ -252,7 +276,9 @@ def forecast(plan: Plan) -> Forecast:
         bytes_per_user_round=ring.wire_bytes,
         words_per_user_round=ring.wire_words,
         decode_failure_probability=plan.table_failure_probability if table else 0.0,
-        stderr=math.sqrt(cut * (t - 1) / max(plan.repetitions, 1)),
+        stderr=None
+        if plan.sketch_rows
+        else math.sqrt(cut * sampling_variance(t, plan.sampling) / plan.repetitions),
         lower_bound_words=min(items * spread / cut, items),
-        printed=printed_constants(*constants) if plan.method == "proven" else None,
+        printed=printed,
     )

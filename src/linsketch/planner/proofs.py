@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass
 
 from linsketch.errors import PlanningError
-from linsketch.plan import on_grid
-from linsketch.planner.tails import binomial_tail, smallest_bound
+from linsketch.plan import MAX_THRESHOLD, on_grid
+from linsketch.tails import binomial_tail, smallest_bound
 
 _MISSED = math.exp(-2)  # a heavy item is sampled away in one run with at most this probability
-_LISTED = 0.2  # an item of threshold / 10 is kept in one run with at most this probability
 
 
 @dataclass(frozen=True)
@@ -27,15 +26,16 @@ def heavy_constants(items: int, rounds: int, threshold: int, beta: float) -> Hea
     `items` are those of one round (mn). Of each table's share beta / (rounds * repetitions),
     half is for more keys than the capacity, half for a table that does not decode.
     """
-    t = on_grid(max(threshold / 2, 1.0))
+    t = on_grid(min(max(threshold / 2, 1.0), MAX_THRESHOLD))
+    kept = threshold / 10 / t  # how likely one run keeps an item of threshold / 10
     heavy = rounds * items / threshold  # items at the threshold or above
     for repetitions in range(1, 1000, 2):
         share = beta / (rounds * repetitions) / 2
         if t == 1:
-            return HeavyConstants(t, 1, items, 2 * share)
+            return HeavyConstants(t, 1, items, min(2 * share, 0.5))
         majority = (repetitions + 1) // 2
         missed = binomial_tail(repetitions, _MISSED + beta / repetitions, majority)
-        listed = binomial_tail(repetitions, _LISTED, majority)
+        listed = binomial_tail(repetitions, kept, majority)
         if heavy * missed + 10 * heavy * listed <= beta:
             capacity = smallest_bound(items, 1 / t, share)
             return HeavyConstants(t, repetitions, max(capacity, 1), share)

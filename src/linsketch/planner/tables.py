@@ -9,7 +9,7 @@ from linsketch.keys import KeySpace
 from linsketch.plan import Plan
 from linsketch.sketch.iblt import IBLT, Layout
 from linsketch.sketch.sizing import Size, smallest_size
-from linsketch.task import Table, round_sketch
+from linsketch.task import Table, sketch_bits
 
 
 def cell_bits(keys: KeySpace[Any], max_count: int, layout: Layout) -> int:
@@ -33,8 +33,7 @@ def table_bytes(plan: Plan, capacity: int, t: float) -> int:
 def fitting_table(plan: Plan, t: float) -> Table:
     """Return the table of the largest capacity that the plan's budget has room for."""
     max_count = plan.largest_total(t)
-    sketch = round_sketch(plan, 1)
-    room = 8 * plan.budget - (sketch.ring.wire_bits if sketch else 0)
+    room = 8 * plan.budget - sketch_bits(plan)
     bits = cell_bits(plan.keys, max_count, plan.layout)
     cells = room // plan.repetitions // bits
     most = min(useful_capacity(plan), 10**9)
@@ -47,11 +46,10 @@ def fitting_table(plan: Plan, t: float) -> Table:
 
 def smallest_budget(plan: Plan) -> int:
     """Return the bytes of a message whose tables have room for one key, whatever t will be."""
-    sketch = round_sketch(plan, 1)
     ts = {plan.sampling_threshold}
-    if plan.method == "adaptive":
+    if plan.method in ("adaptive", "fixed"):
         ts |= {1.0, plan.largest_sampling_threshold}
-    return max(table_bytes(plan, 1, t) for t in ts) + (sketch.ring.wire_bytes if sketch else 0)
+    return max(table_bytes(plan, 1, t) for t in ts) + -(-sketch_bits(plan) // 8)
 
 
 def too_small(plan: Plan) -> PlanningError:

@@ -1,7 +1,8 @@
 """Files of who-has-what: Parquet, CSV, TSV and JSON lines, plain or gzipped, read by polars."""
 
 import gzip
-import itertools
+import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from linsketch import kernels
 from linsketch.arrays import Counts
 from linsketch.errors import DataError
-from linsketch.keys import KeySpace, Utf8Keys, parse_keys
+from linsketch.keys import BytesKeys, KeySpace, Utf8Keys, parse_keys
 from linsketch.population.simulated import Population
 from linsketch.randomness import user_words
 
-_MOST_COUNT = 2**40
+_MOST_COUNT = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +70,11 @@ def read_data(
                 known = ", ".join(map(repr, schema.names()))
                 raise DataError(f"{path} has no column {name!r}. It has: {known}.")
         kind = (keys or "utf8").partition(":")[0]
-        wanted = [
-            _text(user, "user"),
-            _hex(item, "item") if kind == "bytes" else _text(item, "item"),
-        ]
+        columns = {name: pl.nth(number) for number, name in enumerate(schema)}
+        items_as = _hex if kind == "bytes" else _text
+        wanted = [_text(columns[user]).alias("user"), items_as(columns[item]).alias("item")]
         if count is not None:
-            # Floats stay as they are, to be refused if they are not whole; texts become integers.
-            whole = not schema[count].is_float()
-            number = pl.col(count).cast(pl.Int64 if whole else pl.Float64)
-            wanted.append(number.alias("count"))
+            wanted.append(_number(columns[count], count, schema[count]).alias("count"))
         table = rows.select(wanted).collect()
     if not len(table):
         raise DataError(f"{path} has no rows.")
@@ -93,7 +90,10 @@ def read_data(
     users, user_of_row = _numbered(table["user"])
     items, item_of_row = _numbered(table["item"])
     space, things = _items(path, items, keys, kind)
-    return Data(space, users, user_of_row, things, item_of_row, counts)
+    numbers = {thing: number for number, thing in enumerate(dict.fromkeys(things))}
+    if len(numbers) < len(things):  # 7 and 07 are one integer
+        item_of_row = np.array([numbers[thing] for thing in things], np.uint32)[item_of_row]
+    return Data(space, users, user_of_row, list(numbers), item_of_row, counts)
 
 
 def _scan(path: Path) -> pl.LazyFrame:
@@ -103,11 +103,14 @@ def _scan(path: Path) -> pl.LazyFrame:
     zipped = suffixes[-1:] == [".gz"]
     kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
     if kind in (".csv", ".tsv"):  # every column as text, so that 007 stays what it is
-        return pl.scan_csv(path, separator="," if kind == ".csv" else "\t", infer_schema=False)
+        separator = "," if kind == ".csv" else "\t"
+        return pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
     if kind in (".jsonl", ".ndjson"):
-        return pl.scan_ndjson(path, infer_schema_length=None)
+        pattern = any(sign in str(path) for sign in "*?[")  # which polars would follow
+        return pl.scan_ndjson(path.read_bytes() if pattern else path, infer_schema_length=None)
     if kind in (".parquet", ".pq"):
-        return pl.scan_parquet(gzip.decompress(path.read_bytes()) if zipped else path)
+        source = gzip.decompress(path.read_bytes()) if zipped else path
+        return pl.scan_parquet(source, glob=False)
     raise DataError(
         f"{path.name}: what is it? Parquet (.parquet), CSV (.csv), TSV (.tsv) and JSON lines "
         "(.jsonl) are read, with .gz too."
@@ -119,17 +122,26 @@ def _errors(path: Path) -> Iterator[None]:
     """Turn what polars says about a file into one line."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split("\n\n")[0].split())
         raise DataError(f"Cannot read {path}: {reason}.") from None
 
 
-def _text(column: str, name: str) -> pl.Expr:
-    return pl.col(column).cast(pl.String).alias(name)
+def _text(column: pl.Expr) -> pl.Expr:
+    return column.cast(pl.String)
 
 
-def _hex(column: str, name: str) -> pl.Expr:
-    return pl.col(column).cast(pl.Binary).bin.encode("hex").alias(name)
+def _hex(column: pl.Expr) -> pl.Expr:
+    return column.cast(pl.Binary).bin.encode("hex")
+
+
+def _number(column: pl.Expr, name: str, kind: pl.DataType) -> pl.Expr:
+    """Return counts as integers; numbers that may be fractions stay, to be looked at."""
+    if kind.is_integer():
+        return column.cast(pl.Int64)
+    if kind.is_float() or kind.is_decimal() or kind == pl.String:
+        return column.cast(pl.Float64)
+    raise DataError(f"Column {name!r} holds {kind}, not counts.")
 
 
 def _numbered(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
@@ -139,12 +151,11 @@ def _numbered(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
     share one, another seed tells them apart.
     """
     numbers, first_rows = np.empty(len(column), np.uint32), np.empty(len(column), np.int64)
-    for seed in itertools.count():
+    texts, seed = column[:0], 0
+    while not (len(texts) and (texts.gather(numbers) == column).all()):
         known = kernels.rows.number(column.hash(seed).to_numpy(), numbers, first_rows)
-        texts = column.gather(first_rows[:known])
-        if (texts.gather(numbers) == column).all():
-            return texts.to_list(), numbers
-    raise AssertionError
+        texts, seed = column.gather(first_rows[:known]), seed + 1
+    return texts.to_list(), numbers
 
 
 def _checked_counts(path: Path, column: str, counts: NDArray[Any]) -> Counts:
@@ -152,7 +163,7 @@ def _checked_counts(path: Path, column: str, counts: NDArray[Any]) -> Counts:
     if bad.any():
         raise DataError(
             f"{path}: column {column!r} has {counts[bad][0]} in row {int(np.argmax(bad)) + 1:,}; "
-            "counts are whole numbers from 1 to 2**40."
+            f"counts are whole numbers from 1 to {_MOST_COUNT:,}."
         )
     return counts.astype(np.int64)
 
@@ -167,11 +178,22 @@ def _items(
             raise DataError(f"{path}: an item has {longest:,} bytes; keys hold up to 1,024.")
         return Utf8Keys(max(longest, 1)), texts
     space = parse_keys(keys)
-    if kind == "bytes":
-        return space, [bytes.fromhex(text) for text in texts]
+    if isinstance(space, Utf8Keys | BytesKeys):
+        things = (
+            [text.encode() for text in texts] if kind == "utf8" else list(map(bytes.fromhex, texts))
+        )
+        longest = max(map(len, things))
+        if longest > space.max_bytes:
+            raise DataError(
+                f"{path}: an item has {longest:,} bytes; --keys {keys} holds {space.max_bytes}. "
+                f"Take --keys {kind}:{longest}, or leave such items out."
+            )
+        return space, things if kind == "bytes" else texts
     if kind == "int":
-        wrong = next((text for text in texts if not text.removeprefix("-").isdecimal()), None)
+        wrong = next((text for text in texts if not re.fullmatch("-?[0-9]{1,400}", text)), None)
         if wrong is not None:
-            raise DataError(f"{path}: the item {wrong!r} is no integer, as --keys {keys} asks for.")
+            raise DataError(
+                f"{path}: the item {wrong[:40]!r} is no integer, as --keys {keys} asks for."
+            )
         return space, [int(text) for text in texts]
     return space, texts

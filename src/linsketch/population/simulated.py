@@ -17,12 +17,13 @@ from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Words
 from linsketch.client.histogram import bounded
 from linsketch.client.report import sampled
+from linsketch.errors import TaskError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts
 from linsketch.securesum import Contribution
-from linsketch.task import RoundTask, message
+from linsketch.task import RoundTask, check_task, message
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,9 @@ class Population:
     @cached_property
     def totals(self) -> Counts:
         """How many items each user has in all."""
-        sums: Counts = np.add.reduceat(self.counts, self.starts[:-1])  # every user has rows
-        return sums
+        sums = np.zeros(len(self.counts) + 1, np.int64)
+        np.cumsum(self.counts, out=sums[1:])
+        return np.diff(sums[self.starts])
 
     def bounded(self, items_per_user: int) -> "Population":
         """Return the population in which nobody has more than so many items."""
@@ -122,7 +124,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """The users of one round; the population is bounded already (`Population.bounded`)."""
+    """The users of one round. They report only if nobody has more items than the plan allows."""
 
     population: Population
     round: int
@@ -130,6 +132,13 @@ class Cohort:
     def contributions(self, plan: Plan, task: RoundTask) -> Iterator[Contribution]:
         """Return one contribution that speaks for the whole cohort."""
         people = self.population
+        check_task(plan, task)
+        if plan.keys != people.keys or people.totals.max() > plan.items_per_user:
+            raise TaskError(
+                f"The plan is for {plan.keys.name} and at most {plan.items_per_user:,} items a "
+                f"user; this population has {people.keys.name} and up to {people.totals.max():,}: "
+                "take population.bounded(...)."
+            )
         first, last = people.first_users[self.round - 1 : self.round + 1]
         rows = slice(people.starts[first], people.starts[last])
         held = np.diff(people.starts[first : last + 1])

@@ -54,6 +54,10 @@ class LogScale:
         return [v for p in powers for s in steps if self.low <= (v := s * 10**p) <= self.high]
 
 
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:g}"
+
+
 def chart(rounds: Sequence[int], lines: Sequence[Series], note: str = "") -> str:
     """Draw lines over rounds, from 0 on."""
     marks = ticks(max([value for line in lines for value in line.values] + [1]))
@@ -72,7 +76,7 @@ def chart(rounds: Sequence[int], lines: Sequence[Series], note: str = "") -> str
     ]
     parts += [
         f"<line class=grid x1={LEFT} x2={WIDTH - RIGHT} y1={y(mark):.1f} y2={y(mark):.1f} />"
-        f"<text class=tick text-anchor=end x={LEFT - 6} y={y(mark) + 4:.1f}>{mark:,g}</text>"
+        f"<text class=tick text-anchor=end x={LEFT - 6} y={y(mark) + 4:.1f}>{_short(mark)}</text>"
         for mark in marks
     ]
     every = max(1, math.ceil(len(rounds) / 10))

@@ -1,10 +1,11 @@
 """A campaign's outcome as one JSON object: what `--json` prints and the page draws."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from linsketch.keys import BytesKeys
-from linsketch.plan import Plan
+from linsketch.plan import Plan, sampling_variance
 from linsketch.server import Estimate, FailedRounds, Round, Server
 from linsketch.transcript import Transcript
 
@@ -15,33 +16,64 @@ def outcome(
     server: Server | None = None,
     *,
     everything: bool = False,
+    check: bool = True,
 ) -> dict[str, Any]:
     """Return all that can be said of a campaign, from its transcript alone.
 
-    Items below the threshold are left out unless `everything` is asked for: a single person may
-    have them.
+    Items below the threshold, or below a histogram's error, are left out unless `everything` is
+    asked for: a single person may have them. `check` compares with the truth, if it is known.
     """
     server = server or transcript.server()
     plan = transcript.plan
     candidates = [_as_item(plan, text) for text in transcript.fact("candidates") or ()]
     name = "heavy_hitters" if plan.error is None else "histogram"
-    answer = server.heavy_hitters if plan.error is None and not everything else server.histogram
-    found = answer(failed, candidates)
+    answer = server.heavy_hitters if plan.error is None else server.histogram
+    found = [_estimate(line) for line in answer(failed, candidates)]
     result: dict[str, Any] = {
+        "source": transcript.fact("source"),
         "plan": plan.to_json(),
         "plan_id": plan.plan_id,
         "bytes_per_user_round": max((r.wire_bytes for r in server.rounds), default=0),
         "words_per_user_round": max((r.wire_words for r in server.rounds), default=0),
         "failed_rounds": {"rounds": server.failed_rounds, "counted_as": failed},
+        "warnings": _warnings(plan, server),
         "rounds": [_round(closed) for closed in server.rounds],
-        name: [_estimate(estimate) for estimate in found],
+        name: found,
     }
-    if truth := transcript.fact("truth"):
-        result["truth"] = score(plan, result[name], truth)
+    truth = transcript.fact("truth") if check else None
+    if truth:
+        result["truth"] = score(plan, found, truth)
+    if everything:
+        result[name] = [_estimate(line) for line in server.histogram(failed, candidates)]
+    elif plan.error is not None:
+        result[name] = [line for line in found if line["estimate"] >= plan.error]
+    if truth:
         counts = dict(map(tuple, truth["after"]))
         for line in result[name]:
             line["true_count"] = counts.get(line["item"])
     return result
+
+
+def _warnings(plan: Plan, server: Server) -> list[str]:
+    """Say what makes the numbers worth less than they look."""
+    warnings = []
+    if not server.done:
+        warnings.append(
+            f"{len(server.rounds)} of {plan.rounds} rounds are closed: counts are of their users."
+        )
+    decoded = [closed for closed in server.rounds if closed.task.round not in server.failed_rounds]
+    if server.rounds and not decoded:
+        warnings.append("No round decoded, so nothing can be said. Raise the budget.")
+    elif plan.error is None and plan.repetitions and decoded:
+        ts = [closed.task.sampling_threshold for closed in decoded]
+        variance = sum(sampling_variance(t, plan.sampling) for t in ts) / len(ts)
+        stderr = math.sqrt(plan.cut * variance / plan.repetitions)
+        if plan.method != "proven" and stderr > plan.cut / 2:
+            warnings.append(
+                f"An item at the threshold of {plan.cut:,} has a standard error of {stderr:,.0f}: "
+                "near the threshold the list is noise. Raise the threshold or the budget."
+            )
+    return warnings
 
 
 def _round(closed: Round) -> dict[str, Any]:
@@ -55,6 +87,7 @@ def _round(closed: Round) -> dict[str, Any]:
         "status": closed.status,
         "keys": closed.keys,
         "estimated_keys": round(closed.estimated_keys, 1),
+        "at_least": closed.at_least,
         "bytes": closed.wire_bytes,
     }
 
@@ -71,6 +104,11 @@ def _estimate(found: Estimate) -> dict[str, Any]:
 def shown(item: Any) -> Any:
     """Return an item as JSON has it: bytes in hex."""
     return item.hex() if isinstance(item, bytes) else item
+
+
+def printable(text: object) -> str:
+    """Return a text without control characters: items come from strangers' devices."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def _as_item(plan: Plan, text: Any) -> Any:

@@ -5,12 +5,14 @@ from importlib.resources import files
 from typing import Any
 
 from linsketch.report.charts import LogScale, Series, chart
+from linsketch.report.outcome import printable
 
 _SHOWN = 40  # items drawn; the others are listed below
 _TOO_NEAR = 2.0  # standard errors
+_LONG = 80  # characters of an item
 
 
-def page(result: dict[str, Any], title: str = "linsketch campaign") -> str:
+def page(result: dict[str, Any]) -> str:
     """Return the page of an outcome (`linsketch.report.outcome`)."""
     plan = result["plan"]
     histogram = plan["error"] is not None
@@ -19,18 +21,21 @@ def page(result: dict[str, Any], title: str = "linsketch campaign") -> str:
     style = files("linsketch.report").joinpath("page.css").read_text("utf-8")
     goal = f"error {cut:,}" if histogram else f"threshold {cut:,}"
     users = sum(line["users"] for line in result["rounds"])
+    closed = f"{len(result['rounds'])} of {plan['rounds']} rounds"
+    title = escape(printable(result["source"] or "A campaign"))
     body = [
         f"<h1>{'Histogram' if histogram else 'Heavy hitters'}</h1>",
-        f"<p class=lead>{users:,} users in {len(result['rounds'])} of {plan['rounds']} rounds, "
-        f"method <b>{escape(plan['method'])}</b>, {goal}. The server saw one sum a round, "
-        "nothing else.</p>",
+        f"<p class=lead>{_source(result)}{users:,} users in {closed}, "
+        f"method <b>{escape(plan['method'])}</b>, {goal}. The server saw one sum a round"
+        f"{_asked(plan)}.</p>",
         _facts(result, found),
         _failed(result),
+        *(f"<p class=warning>{escape(warning)}</p>" for warning in result["warnings"]),
         _items(found, cut, histogram),
         _against_truth(result.get("truth")),
         "<h2>Round by round</h2>",
         _rounds(result),
-        _privacy(histogram),
+        _privacy(plan),
         f"<details><summary>Plan {escape(result['plan_id'][:16])}…</summary><dl class=plan>"
         + "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in plan.items())
         + "</dl></details>",
@@ -40,7 +45,7 @@ def page(result: dict[str, Any], title: str = "linsketch campaign") -> str:
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         "<meta http-equiv=Content-Security-Policy "
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<title>{title}</title><style>{style}</style></head>"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
@@ -53,11 +58,24 @@ def _facts(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
     ]
     truth = result.get("truth", {}).get("after", {})
     if "f1" in truth:
-        facts.append((f"{truth['f1']:.3f}", "F1 against the truth"))
+        facts.append((f"{truth['f1']:.3f}", "F1 against the bounded truth"))
+        if (before := result["truth"]["before"]["f1"]) != truth["f1"]:
+            facts.append((f"{before:.3f}", "F1 before the bound on items a user"))
     if "largest_error" in truth:
         facts.append((f"{truth['largest_error']:,.0f}", "largest error against the truth"))
     cards = "".join(f"<li><b>{number}</b><span>{what}</span></li>" for number, what in facts)
     return f"<ul class=facts>{cards}</ul>"
+
+
+def _source(result: dict[str, Any]) -> str:
+    return f"{escape(printable(result['source']))}: a rehearsal. " if result["source"] else ""
+
+
+def _asked(plan: dict[str, Any]) -> str:
+    """Say what the server saw besides the sums."""
+    if plan["method"] == "count-median":
+        return "; it was asked about all items of the data, which a real one does not know"
+    return ", nothing else"
 
 
 def _failed(result: dict[str, Any]) -> str:
@@ -98,10 +116,12 @@ def _items(found: list[dict[str, Any]], cut: int, histogram: bool) -> str:
             f"<td class=number>{line['estimate']:,.0f} <small>± {line['stderr']:,.0f}</small></td>"
             "</tr>"
         )
-    legend = "<p class=legend><i class=dot></i> estimate <i class=range></i> ± 2 standard errors"
-    legend += "" if histogram else " <i class=cut></i> threshold"
-    legend += " <i class=true></i> true count" if "true_count" in found[0] else ""
-    legend += "" if histogram else "; pale: within 2 standard errors of the threshold"
+    signs = [("dot", "estimate"), ("range", "± 2 standard errors")]
+    signs += [] if histogram else [("cut", "threshold")]
+    signs += [("true", "true count, after the bound")] if "true_count" in found[0] else []
+    legend = "<p class=legend>"
+    legend += " ".join(f"<span><i class={sign}></i>{what}</span>" for sign, what in signs)
+    legend += "" if histogram else " <span>Pale: within 2 standard errors of the threshold</span>"
     text = "<h2>Items</h2>" + legend + "</p>"
     labels = "".join(
         f"<span style='left:{scale.place(v):.2f}%'>{v:,g}</span>" for v in scale.ticks()
@@ -120,10 +140,16 @@ def _items(found: list[dict[str, Any]], cut: int, histogram: bool) -> str:
 
 
 def _against_truth(truth: dict[str, Any] | None) -> str:
-    if not truth or "f1" not in truth["after"]:
+    if not truth:
         return ""
+    if "f1" not in truth["after"]:
+        within = "within" if truth["after"]["within_error"] else "beyond"
+        return (
+            f"<h2>Against the truth</h2><p>Largest error: {truth['after']['largest_error']:,.1f}"
+            f", {within} the error planned for.</p>"
+        )
     rows = "".join(
-        f"<tr><th scope=row>{name} the bound on items a user</th><td>{line['precision']:.3f}</td>"
+        f"<tr><th scope=row>{name} the bound</th><td>{line['precision']:.3f}</td>"
         f"<td>{line['recall']:.3f}</td><td>{line['f1']:.3f}</td><td>{len(line['missed'])}</td>"
         f"<td>{len(line['wrong'])}</td></tr>"
         for name, line in truth.items()
@@ -133,15 +159,23 @@ def _against_truth(truth: dict[str, Any] | None) -> str:
     )
     text = f"<h2>Against the truth</h2><table class=plain><thead><tr>{heads}</tr></thead>"
     text += f"<tbody>{rows}</tbody></table>"
-    for name in ("missed", "wrong"):
-        if items := truth["after"][name]:
-            text += f"<p><b>{name}:</b> {', '.join(map(_name, items[:_SHOWN]))}"
-            text += ", …</p>" if len(items) > _SHOWN else "</p>"
+    text += "<p class=small>The bound is that on items a user, which is a bias.</p>"
+    for when in ("before", "after") if truth["before"] != truth["after"] else ("after",):
+        for name in ("missed", "wrong"):
+            if items := truth[when][name]:
+                label = f"{name} ({when} the bound)" if truth["before"] != truth["after"] else name
+                text += f"<p><b>{label}:</b> {', '.join(map(_name, items[:_SHOWN]))}"
+                text += ", …</p>" if len(items) > _SHOWN else "</p>"
     return text
 
 
 def _name(item: Any) -> str:
-    return escape(str(item)) if str(item).strip() else f"<i class=empty>{escape(repr(item))}</i>"
+    text = printable(item)
+    if not text.strip():
+        return f"<i class=empty>{escape(repr(item))}</i>"
+    if len(text) > _LONG:
+        return f"<span title='{escape(text)}'>{escape(text[:_LONG])}…</span>"
+    return escape(text)
 
 
 def _rounds(result: dict[str, Any]) -> str:
@@ -180,8 +214,13 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else escape(value)
 
 
-def _privacy(histogram: bool) -> str:
-    hidden = "" if histogram else " Items below the threshold are left out here;"
+def _privacy(plan: dict[str, Any]) -> str:
+    if plan["error"] is not None:
+        hidden = " Items below the error are left out here;"
+    elif plan["method"] == "proven":
+        hidden = " Items from a tenth of the threshold on may be listed;"
+    else:
+        hidden = " Items below the threshold are left out here;"
     return (
         f"<p class=small>What this page does not promise:{hidden} the campaign's transcript lists "
         "every sampled item, also one that a single person has, and is to be kept accordingly. No "

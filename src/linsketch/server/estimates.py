@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from linsketch.arrays import Counts, Estimates, Mask, Words
-from linsketch.plan import Plan
+from linsketch.keys import distinct_keys
+from linsketch.plan import Plan, sampling_variance
 from linsketch.server.recover import Round
 
 FailedRounds = Literal["scale", "zero"]
@@ -32,12 +33,16 @@ class Listed:
     estimates: Estimates
     variances: Estimates
     votes: Counts  # repetitions that saw the key in any round
-    seen: Mask  # a row a key, a column a round
+    seen: list[tuple[int, Counts]]  # rounds, and which keys a table of theirs had
 
-    def as_estimates(self, plan: Plan, rounds: Sequence[Round], chosen: Mask) -> list[Estimate]:
+    def as_estimates(self, plan: Plan, chosen: Mask) -> list[Estimate]:
         """Return the chosen keys' items, the largest first."""
-        numbers = [closed.task.round for closed in rounds]
         rows = np.flatnonzero(chosen)
+        place = np.cumsum(chosen) - 1
+        rounds: list[dict[int, None]] = [{} for _ in rows]
+        for number, keys in self.seen:
+            for key in keys[chosen[keys]].tolist():
+                rounds[place[key]][number] = None
         items = plan.keys.decode(self.keys[rows])
         order = sorted(range(len(rows)), key=lambda i: (-self.estimates[rows[i]], str(items[i])))
         return [
@@ -45,7 +50,7 @@ class Listed:
                 items[i],
                 float(self.estimates[rows[i]]),
                 float(np.sqrt(self.variances[rows[i]])),
-                tuple(n for n, seen in zip(numbers, self.seen[rows[i]], strict=True) if seen),
+                tuple(sorted(rounds[i])),
             )
             for i in order
         ]
@@ -54,10 +59,10 @@ class Listed:
 def listed(plan: Plan, rounds: Sequence[Round], failed: FailedRounds) -> Listed:
     """Add up the rounds of each repetition, and average the repetitions.
 
-    A kept count of threshold sampling stands for t - h others at most: an item that the tables
-    give the value v in a round has a variance of at most v(t - 1) from it, and that is the
-    estimate of it; for binomial sampling it is unbiased. Only complete peels count: keys of
-    partial ones are right, but those that are missing are not missing at random.
+    An item with the value v in a round has a variance of v(t - 1) from sampling, and a little more
+    where threshold sampling rounds t; at most, if users have it more than once (docs/math.md).
+    Only complete peels count: keys of partial ones are right, but those that are missing are
+    not missing at random.
     """
     repetitions = max(plan.repetitions, 1)
     users = sum(closed.users for closed in rounds)
@@ -65,39 +70,29 @@ def listed(plan: Plan, rounds: Sequence[Round], failed: FailedRounds) -> Listed:
     for repetition in range(plan.repetitions):
         decoded = sum(closed.users for closed in rounds if closed.peels[repetition].complete)
         scale = users / decoded if failed == "scale" and decoded else 1.0
-        for number, closed in enumerate(rounds):
+        for closed in rounds:
             peel = closed.peels[repetition]
             if peel.complete and len(peel.keys):
                 t = closed.task.sampling_threshold
                 values = peel.counts * (t if plan.sampling == "binomial" else 1.0)
-                # Scaling adds the chance of who fell into which round (docs/math.md).
-                variances = scale**2 * values * (t - 1) + values * scale * (scale - 1)
-                parts.append((peel.keys, scale * values, variances, repetition, number))
+                sampling = scale**2 * sampling_variance(t, plan.sampling) * values
+                # Who fell into the lost rounds is the same for all repetitions.
+                chance = scale * (scale - 1) * values
+                variances = sampling / repetitions**2 + chance / repetitions
+                parts.append((peel.keys, scale * values, variances, repetition, closed.task.round))
     if not parts:
         none = np.empty(0)
         keys = np.empty((0, plan.keys.limbs), np.uint64)
-        return Listed(keys, none, none, np.empty(0, np.int64), np.empty((0, len(rounds)), bool))
-    keys, group = distinct_rows(np.concatenate([part[0] for part in parts]))
+        return Listed(keys, none, none, np.empty(0, np.int64), [])
+    keys, group = distinct_keys(np.concatenate([part[0] for part in parts]))
     estimates, variances = np.zeros(len(keys)), np.zeros(len(keys))
     voted = np.zeros((len(keys), repetitions), bool)
-    seen = np.zeros((len(keys), len(rounds)), bool)
-    first = 0
-    for part_keys, values, part_variances, repetition, number in parts:
+    seen, first = [], 0
+    for part_keys, values, part_variances, repetition, round_ in parts:
         rows = group[first : first + len(part_keys)]  # no key twice in one peel
         first += len(part_keys)
         estimates[rows] += values / repetitions
-        variances[rows] += np.maximum(part_variances, 0) / repetitions**2
-        voted[rows, repetition] |= values > 0
-        seen[rows, number] = True
+        variances[rows] += part_variances
+        voted[rows, repetition] = True
+        seen.append((round_, rows))
     return Listed(keys, estimates, variances, voted.sum(axis=1), seen)
-
-
-def distinct_rows(keys: Words) -> tuple[Words, Counts]:
-    """Return the distinct rows, sorted, and which of them each row is."""
-    order = np.lexsort(keys.T[::-1])
-    ordered = keys[order]
-    new = np.ones(len(keys), bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    group = np.empty(len(keys), np.int64)
-    group[order] = np.cumsum(new) - 1
-    return ordered[new], group

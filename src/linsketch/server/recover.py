@@ -1,6 +1,6 @@
 """What the server reads out of one round's sum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linsketch.errors import TaskError
 from linsketch.plan import Plan
@@ -37,6 +37,17 @@ class Round:
         """Keys that the fullest table held, listed or not."""
         return max((peel.cardinality.keys for peel in self.peels), default=0.0)
 
+    @property
+    def at_least(self) -> bool:
+        """Whether a table was too full to tell more than a lower bound of its keys."""
+        return any(peel.cardinality.at_least for peel in self.peels)
+
+
+def _plausible(peel: Peel, most: int) -> Peel:
+    """Flag a list that no honest users add up to: negative counts, or more than all can have."""
+    honest = not len(peel.counts) or (peel.counts.min() > 0 and peel.counts.sum() <= most)
+    return peel if honest else replace(peel, status=Status.PARTIAL)
+
 
 def recover(plan: Plan, task: RoundTask, vector: RingVector, users: int) -> Round:
     """Run by the server: list the tables of a round's sum.
@@ -53,7 +64,8 @@ def recover(plan: Plan, task: RoundTask, vector: RingVector, users: int) -> Roun
     parts = message(plan, task)
     sums = parts.split(vector)
     peels = tuple(
-        table.list_entries(total) for table, total in zip(parts.tables, sums, strict=False)
+        _plausible(table.list_entries(total), table.max_count)
+        for table, total in zip(parts.tables, sums, strict=False)
     )
     return Round(
         task=task,

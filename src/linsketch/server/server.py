@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from linsketch.arrays import Mask
 from linsketch.errors import TaskError
 from linsketch.plan import Plan
 from linsketch.rings import RingVector
@@ -67,7 +68,7 @@ class Server:
         if self.plan.method == "count-median":
             return [e for e in self._sketched(candidates) if e.estimate >= self.plan.cut]
         found = listed(self.plan, self.rounds, failed)
-        return found.as_estimates(self.plan, self.rounds, self._heavy(found))
+        return found.as_estimates(self.plan, self._heavy(found))
 
     def histogram(
         self, failed: FailedRounds = "scale", candidates: Iterable[Any] = ()
@@ -83,12 +84,13 @@ class Server:
         if self.plan.sketch_rows:
             heavy = found.keys[self._heavy(found)]
             return self._sketched(self.plan.keys.decode(heavy))
-        return found.as_estimates(self.plan, self.rounds, np.ones(len(found.keys), bool))
+        return found.as_estimates(self.plan, np.ones(len(found.keys), bool))
 
-    def _heavy(self, found: Listed) -> Any:
+    def _heavy(self, found: Listed) -> Mask:
+        heavy: Mask = found.estimates >= self.plan.cut
         if self.plan.method == "proven" and self.plan.sampling_threshold > 1:
-            return 2 * found.votes >= self.plan.repetitions
-        return found.estimates >= self.plan.cut
+            heavy = 2 * found.votes >= self.plan.repetitions
+        return heavy
 
     def _sketched(self, items: Iterable[Any]) -> list[Estimate]:
         wanted = list(items)
@@ -98,7 +100,7 @@ class Server:
         values, stderr = sketched(self.plan, self.rounds, keys)
         numbers = tuple(closed.task.round for closed in self.rounds)
         found = [
-            Estimate(item, max(float(value), 0.0), stderr, numbers)
+            Estimate(item, float(value), stderr, numbers)
             for item, value in zip(wanted, values, strict=True)
         ]
         return sorted(found, key=lambda e: (-e.estimate, str(e.item)))

@@ -27,7 +27,6 @@ def sketched(plan: Plan, rounds: Sequence[Round], keys: Words) -> tuple[Estimate
     estimates: Estimates = np.zeros(len(keys))
     for round_, vector in sums.items():
         sketch = round_sketch(plan, round_)
-        assert sketch is not None  # noqa: S101  # the round has a sketch's sum
         squares += float((sketch.counters(vector).astype(np.float64) ** 2).sum()) / sketch.rows
         if plan.method == "count-median":
             estimates += sketch.estimate_keys(vector, keys)

@@ -15,7 +15,7 @@ from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Words
 from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import Seeds
-from linsketch.keys import KeySpace
+from linsketch.keys import KeySpace, distinct_keys
 from linsketch.rings import Ring, RingVector, Segment, largest_prime
 from linsketch.sketch.base import Sketch
 from linsketch.sketch.cardinality import Cardinality, estimate_keys
@@ -277,7 +277,7 @@ class IBLT(Sketch):
 
 def _add_up(keys: Words, counts: Counts) -> tuple[Words, Counts]:
     """Add up the counts of equal keys and leave out those that cancel."""
-    distinct, group = np.unique(keys, axis=0, return_inverse=True)
+    distinct, group = distinct_keys(keys)
     sums = np.zeros(len(distinct), np.int64)
-    np.add.at(sums, group.reshape(-1), counts)
+    np.add.at(sums, group, counts)
     return distinct[sums != 0], sums[sums != 0]

@@ -1,8 +1,9 @@
-"""Exact binomial tails."""
+"""Exact tails of the binomial and the hypergeometric distribution."""
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def binomial_tail(n: int, p: float, k: int) -> float:
@@ -43,3 +44,28 @@ def smallest_bound(n: int, p: float, tail: float) -> int:
         else:
             low = middle
     return high
+
+
+def hypergeometric_tail(population: int, marked: int, draws: int, k: int) -> float:
+    """Return P(X >= k), X the marked ones among `draws` drawn without replacement.
+
+    >>> round(hypergeometric_tail(5, 2, 2, 2), 10)
+    0.1
+    """
+    least, most = max(0, draws - (population - marked)), min(marked, draws)
+    if k <= least:
+        return 1.0
+    if k > most:
+        return 0.0
+    i = np.arange(k, most + 1)
+    logs = (
+        _log_choose(marked, i)
+        + _log_choose(population - marked, draws - i)
+        - _log_choose(population, np.array([draws]))
+    )
+    return min(1.0, float(np.exp(logs).sum()))
+
+
+def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    ways = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in k.tolist()]
+    return np.array(ways)
