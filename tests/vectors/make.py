@@ -17,14 +17,19 @@ from linsketch import (
     CountMin,
     CountSketch,
     IntKeys,
+    Plan,
     Ring,
     Seeds,
     Segment,
+    Server,
     Size,
     TextKeys,
     Utf8Keys,
 )
+from linsketch.client.report import report
 from linsketch.keys import KeySpace
+from linsketch.plan import canonical
+from linsketch.randomness import SimulatedRandomness, cohorts, user_words
 from linsketch.sketch.iblt import Layout
 
 FILE = Path(__file__).with_name("wire.json")
@@ -91,9 +96,53 @@ def must_fail() -> dict[str, Any]:
     }
 
 
+def campaign() -> dict[str, Any]:
+    """Return a plan, its first task, and the reports of two simulated users."""
+    plan = Plan(
+        method="adaptive",
+        rounds=3,
+        users_per_round=50,
+        items_per_user=4,
+        keys=Utf8Keys(20),
+        budget=4000,
+        sampling_threshold=1.5,
+        seed=SEED,
+        threshold=None,
+        error=40,
+        failure_probability=1.5e-5,
+        repetitions=2,
+        sketch_rows=3,
+        sketch_width=5,
+    )
+    task = Server(plan).open_round()
+    users, seed = ["alice", "bøb 🙂"], b"simulation"
+    words = user_words(users, seed)
+    own = {"tea": 3, "": 1, "naïve ": 2, "x" * 20: 1, "milk": 1}
+    return {
+        "plan": canonical(plan.to_json()).decode(),
+        "plan_id": plan.plan_id,
+        "task": task.context(plan).decode(),
+        "simulation_seed": seed.hex(),
+        "histogram": own,
+        "users": [
+            {
+                "user": user,
+                "word": str(word),
+                "round": round_,
+                "message": report(own, plan, task, SimulatedRandomness(seed, words[i : i + 1]))
+                .vector.pack(task.context(plan))
+                .hex(),
+            }
+            for i, (user, word, round_) in enumerate(
+                zip(users, words.tolist(), cohorts(words, 3, seed).tolist(), strict=True)
+            )
+        ],
+    }
+
+
 def vectors() -> dict[str, Any]:
     """Collect everything that docs/wire.md describes."""
-    out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail()}
+    out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail(), "campaign": campaign()}
     out["words"] = [
         {
             "label": "iblt",
