@@ -1,6 +1,6 @@
 """Campaigns through the front door: F1 on real data, and the time of ten million rows.
 
-    python bench/campaigns.py [DATA]        about 4 minutes; writes docs/benchmarks-campaigns.md
+    python bench/campaigns.py [DATA]        about 5 minutes; writes docs/benchmarks-campaigns.md
 
 DATA is a folder with kosarak_part.csv.gz and msweb_visits.csv.gz (default ../shared/data).
 Without it only the time is measured, and the page keeps its figures of F1.
