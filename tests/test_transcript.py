@@ -71,7 +71,8 @@ def test_no_round_is_counted_twice(tmp_path: Path) -> None:
     """Adding a closed round again is refused, and the record stays as it was."""
     with finished(tmp_path / "a.sqlite") as transcript:
         before = list(transcript._database.iterdump())
-        task, total = next(iter(transcript.rounds()))
+        task, total, _ = next(iter(transcript.rounds()))
+        assert total is not None
         with pytest.raises(TranscriptError, match="running twice"):
             transcript.add(task, Contribution(total.vector, 99))
         assert list(transcript._database.iterdump()) == before

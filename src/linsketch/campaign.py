@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from linsketch.errors import PlanningError
+from linsketch.errors import PlanningError, RoundFailed
 from linsketch.plan import Plan
 from linsketch.securesum import ClearSum, Contribution, SecureSum
 from linsketch.server import Round, Server, Update, halfway
@@ -41,9 +41,13 @@ def run(
     server = transcript.server(update) if transcript else Server(plan, update)
     for cohort in cohorts[len(server.rounds) :]:
         task = server.open_round()  # public: t and table of this round
-        total = secure_sum(message(plan, task).ring, cohort.contributions(plan, task))
-        closed = server.close_round(task, total.vector, total.users)
+        ring, context = message(plan, task).ring, task.context(plan)
+        try:
+            total = secure_sum(ring, cohort.contributions(plan, task), context)
+            closed = server.close_round(task, total.vector, total.users)
+        except RoundFailed as failure:  # the cohort is burned, and the campaign goes on
+            total, closed = None, server.abort_round(task, str(failure))
         if transcript:
-            transcript.add(task, total)
+            transcript.add(task, total, closed.failure)
         watch(closed)
     return server

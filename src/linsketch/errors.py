@@ -39,3 +39,11 @@ class DataError(LinsketchError, ValueError):
 
 class ProtocolError(LinsketchError):
     """A message of a secure sum that is not what the protocol asks for; it changes nothing."""
+
+
+class RefusalError(ProtocolError):
+    """A client does not do what it was asked, because the answer could show its vector."""
+
+
+class RoundFailed(LinsketchError):  # noqa: N818  # an outcome, not a mistake
+    """A round of a secure sum ended without a sum; its cohort is not to be asked again."""

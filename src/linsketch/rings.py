@@ -154,11 +154,15 @@ class Ring:
                 f"Made for another plan, round or table: tag {tag.hex()}, "
                 f"expected {self.tag(context).hex()}."
             )
-        if body_bytes != self.wire_bytes:
-            raise WireError(f"The body has {body_bytes} bytes; this ring needs {self.wire_bytes}.")
-        padded = np.zeros(-(-body_bytes // 8) + 1, "<u8")
-        padded.view(np.uint8)[:body_bytes] = np.frombuffer(content, np.uint8, offset=_HEAD.size)
-        if int.from_bytes(content[-1:], "little") >> ((self.wire_bits - 1) % 8 + 1):
+        return self.unpack_body(content[_HEAD.size :])
+
+    def unpack_body(self, body: bytes) -> "RingVector":
+        """Read the bare entries of a vector, as `RingVector.pack_body` writes them."""
+        if len(body) != self.wire_bytes:
+            raise WireError(f"The body has {len(body)} bytes; this ring needs {self.wire_bytes}.")
+        padded = np.zeros(-(-len(body) // 8) + 1, "<u8")
+        padded.view(np.uint8)[: len(body)] = np.frombuffer(body, np.uint8)
+        if int.from_bytes(body[-1:], "little") >> ((self.wire_bits - 1) % 8 + 1):
             raise WireError("The unused bits at the end are not zero.")
         arrays = []
         first_bit = 0
@@ -227,13 +231,17 @@ class RingVector:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside: equal, but not hashable
 
-    def pack(self, context: bytes = b"") -> bytes:
-        """Write the vector for the wire, bound to its ring and to `context`."""
+    def pack_body(self) -> bytes:
+        """Write the bare entries: `ring.wire_bytes` bytes."""
         padded = np.zeros(-(-self.ring.wire_bits // 64) + 1, "<u8")
         first_bit = 0
         for segment, array in zip(self.ring.segments, self.arrays, strict=True):
             kernels.packing.pack(array, segment.bits, first_bit, padded)
             first_bit += segment.length * segment.bits
-        body = padded.view(np.uint8)[: self.ring.wire_bytes].tobytes()
+        return padded.view(np.uint8)[: self.ring.wire_bytes].tobytes()
+
+    def pack(self, context: bytes = b"") -> bytes:
+        """Write the vector for the wire, bound to its ring and to `context`."""
+        body = self.pack_body()
         content = _HEAD.pack(MAGIC, VERSION, self.ring.tag(context), len(body)) + body
         return content + hashlib.sha256(content).digest()[:_CHECKSUM_BYTES]

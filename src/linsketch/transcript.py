@@ -30,7 +30,7 @@ _NOTICE = (
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, task TEXT NOT NULL, users INTEGER NOT NULL, sum BLOB NOT NULL
+    round INTEGER PRIMARY KEY, task TEXT NOT NULL, users INTEGER NOT NULL, sum BLOB, failure TEXT
 ) STRICT;
 """
 
@@ -134,37 +134,42 @@ class Transcript:
         with self._errors():
             return int(self._database.execute("SELECT count(*) FROM rounds").fetchone()[0])
 
-    def add(self, task: RoundTask, total: Contribution) -> None:
-        """Commit a closed round."""
-        packed = total.vector.pack(task.context(self.plan))
+    def add(self, task: RoundTask, total: Contribution | None, failure: str = "") -> None:
+        """Commit a closed round; one without a sum has a failure instead."""
+        packed = total.vector.pack(task.context(self.plan)) if total else None
         text = canonical(task.to_json(self.plan)).decode()
-        row = (task.round, text, total.users, packed)
+        row = (task.round, text, total.users if total else 0, packed, failure)
         try:
             with self._errors(), self._database:
-                self._database.execute("INSERT INTO rounds VALUES (?, ?, ?, ?)", row)
+                self._database.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", row)
         except sqlite3.IntegrityError:
             raise TranscriptError(
                 f"{self.path} has round {task.round} already: is the campaign running twice?"
             ) from None
 
-    def rounds(self) -> Iterator[tuple[RoundTask, Contribution]]:
-        """Read the closed rounds, each with its sum."""
+    def rounds(self) -> Iterator[tuple[RoundTask, Contribution | None, str]]:
+        """Read the closed rounds, each with its sum or the reason why there is none."""
         with self._errors():
-            rows = self._database.execute("SELECT task, users, sum FROM rounds ORDER BY round")
-            for text, users, packed in rows:
+            rows = self._database.execute(
+                "SELECT task, users, sum, failure FROM rounds ORDER BY round"
+            )
+            for text, users, packed, failure in rows:
                 try:
                     task = RoundTask.from_json(json.loads(text), self.plan)
                     ring = message(self.plan, task).ring
-                    vector = ring.unpack(packed, task.context(self.plan))
+                    vector = packed and ring.unpack(packed, task.context(self.plan))
                 except (LinsketchError, ValueError) as error:
                     raise TranscriptError(f"{self.path} is damaged: {error}") from None
-                yield task, Contribution(vector, users)
+                yield task, Contribution(vector, users) if vector else None, failure
 
     def server(self, update: Update = halfway) -> Server:
         """Return the server as it was after the last closed round."""
         server = Server(self.plan, update)
-        for task, total in self.rounds():
-            server.close_round(task, total.vector, total.users)
+        for task, total, failure in self.rounds():
+            if total:
+                server.close_round(task, total.vector, total.users)
+            else:
+                server.abort_round(task, failure)
         return server
 
     def close(self) -> None:

@@ -41,3 +41,12 @@ def add_prime(total: Any, words: Any, modulus: int, negative: bool, rejected: An
                 rejected[found] = i
                 found += 1
     return skipped
+
+
+@njit(cache=True)
+def add_vector(total: Any, vector: Any, modulus: int) -> None:
+    """Add residues to residues."""
+    q = uint64(modulus)
+    for i in range(len(total)):
+        added = total[i] + vector[i]
+        total[i] = min(added, added - q)

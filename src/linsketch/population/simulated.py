@@ -109,6 +109,12 @@ class Population:
         kernels.rows.by_item(self.items[rows], values, sums, holders)
         return sums, holders
 
+    def _added_up(self, rows: slice, values: Counts) -> tuple[Words, Counts, Counts]:
+        """Return the keys that have values, their sums and their numbers of holders."""
+        sums, holders = self._sums(rows, values)
+        some = sums > 0
+        return self.item_keys[some], sums[some], holders[some]
+
     @property
     def fingerprint(self) -> str:
         """Return a name of the data, whatever the order of its rows."""
@@ -117,9 +123,9 @@ class Population:
         total = kernels.rows.fingerprint(self.users, self.starts, self.items, digests, self.counts)
         return f"{int(total):016x}"
 
-    def cohorts(self) -> list["Cohort"]:
-        """Return the cohorts of all rounds."""
-        return [Cohort(self, round_) for round_ in range(1, len(self.first_users))]
+    def cohorts(self, *, one_by_one: bool = False) -> list["Cohort"]:
+        """Return the cohorts of all rounds; a secure sum takes their users one by one."""
+        return [Cohort(self, round_, one_by_one) for round_ in range(1, len(self.first_users))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +134,10 @@ class Cohort:
 
     population: Population
     round: int
+    one_by_one: bool = False
 
     def contributions(self, plan: Plan, task: RoundTask) -> Iterator[Contribution]:
-        """Return one contribution that speaks for the whole cohort."""
+        """Return a contribution of each user, or one that speaks for the whole cohort."""
         people = self.population
         check_task(plan, task)
         if plan.keys != people.keys or people.totals.max() > plan.items_per_user:
@@ -139,7 +146,14 @@ class Cohort:
                 f"user; this population has {people.keys.name} and up to {people.totals.max():,}: "
                 "take population.bounded(...)."
             )
-        first, last = people.first_users[self.round - 1 : self.round + 1]
+        first, last = people.first_users[self.round - 1 : self.round + 1].tolist()
+        step = 1 if self.one_by_one else max(last - first, 1)
+        for user in range(first, last, step):
+            yield self._together(plan, task, user, user + step)
+
+    def _together(self, plan: Plan, task: RoundTask, first: int, last: int) -> Contribution:
+        """Encode the sum of some users' samples."""
+        people = self.population
         rows = slice(people.starts[first], people.starts[last])
         held = np.diff(people.starts[first : last + 1])
         randomness = SimulatedRandomness(people.seed, np.repeat(people.users[first:last], held))
@@ -148,14 +162,16 @@ class Cohort:
         vectors = []
         for repetition, table in enumerate(parts.tables):
             states = randomness.for_sampling(task.round, repetition, row_keys)
-            sums, holders = people._sums(rows, sampled(counts, plan, task, states))
-            some = sums > 0
-            paper = {"holders": holders[some]} if plan.layout == "paper" else {}
-            vectors.append(table.encode_keys(people.item_keys[some], sums[some], **paper))
+            values = sampled(counts, plan, task, states)
+            if last - first > 1:
+                keys, values, holders = people._added_up(rows, values)
+                paper = {"holders": holders} if plan.layout == "paper" else {}
+                vectors.append(table.encode_keys(keys, values, **paper))
+            else:
+                vectors.append(table.encode_keys(row_keys, values))
         if parts.sketch:
-            sums, _ = people._sums(rows, counts)
-            vectors.append(parts.sketch.encode_keys(people.item_keys, sums))
-        yield Contribution(parts.join(vectors), int(last - first))
+            vectors.append(parts.sketch.encode_keys(row_keys, counts))
+        return Contribution(parts.join(vectors), last - first)
 
 
 def _inverse(order: NDArray[np.intp]) -> NDArray[np.uint32]:

@@ -9,7 +9,12 @@ from linsketch.securesum.base import Contribution
 class ClearSum:
     """Adds vectors as they are. It hides nothing."""
 
-    def __call__(self, ring: Ring, contributions: Iterable[Contribution]) -> Contribution:
+    def __call__(
+        self,
+        ring: Ring,
+        contributions: Iterable[Contribution],
+        context: bytes,  # noqa: ARG002  # nothing is bound to anything
+    ) -> Contribution:
         """Return the sum of the vectors and of the users."""
         total, users = ring.zeros(), 0
         for contribution in contributions:

@@ -20,10 +20,10 @@ _CHUNK = 1 << 14  # words that stay in the cache between cipher and addition
 _ZEROS = memoryview(bytes(8 * _CHUNK))
 
 
-def derive(secret: bytes, purpose: bytes, context: bytes) -> bytes:
-    """Return a key of 32 bytes for one purpose."""
+def derive(secret: bytes, purpose: bytes, context: bytes, length: int = 32) -> bytes:
+    """Return key material for one purpose."""
     info = b"linsketch/securesum/1/" + purpose + b"\0" + context
-    return HKDF(SHA256(), 32, None, info).derive(secret)
+    return HKDF(SHA256(), length, None, info).derive(secret)
 
 
 class _Stream:
@@ -64,3 +64,9 @@ def mask(ring: Ring, key: bytes) -> RingVector:
     total = ring.zeros()
     add_mask(total, key)
     return total
+
+
+def add_into(total: RingVector, vector: RingVector) -> None:
+    """Add a vector to a running total, in place."""
+    for segment, to, array in zip(total.ring.segments, total.arrays, vector.arrays, strict=True):
+        kernels.masks.add_vector(to, array, segment.modulus)

@@ -67,6 +67,7 @@ def listed(plan: Plan, rounds: Sequence[Round], failed: FailedRounds) -> Listed:
     repetitions = max(plan.repetitions, 1)
     users = sum(closed.users for closed in rounds)
     parts = []
+    rounds = [closed for closed in rounds if closed.peels]
     for repetition in range(plan.repetitions):
         decoded = sum(closed.users for closed in rounds if closed.peels[repetition].complete)
         scale = users / decoded if failed == "scale" and decoded else 1.0

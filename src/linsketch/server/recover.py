@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from linsketch.errors import TaskError
+from linsketch.errors import RoundFailed, TaskError
 from linsketch.plan import Plan
 from linsketch.rings import RingVector
 from linsketch.sketch.peel import Peel, Status
@@ -19,10 +19,13 @@ class Round:
     sketch_sum: RingVector | None
     wire_bytes: int  # what each user sent, without headers
     wire_words: int
+    failure: str = ""  # why there is no sum, if there is none
 
     @property
     def status(self) -> str:
-        """How far the least successful repetition got: complete, partial or undecodable."""
+        """How far the worst repetition got: complete, partial, undecodable; or aborted."""
+        if self.failure:
+            return "aborted"
         order = list(Status)
         worst = max((order.index(peel.status) for peel in self.peels), default=0)
         return order[worst].name.lower()
@@ -56,10 +59,14 @@ def recover(plan: Plan, task: RoundTask, vector: RingVector, users: int) -> Roun
     few people have.
     """
     check_task(plan, task)
-    if not plan.smallest_cohort <= users <= plan.users_per_round:
+    if users < plan.smallest_cohort:
+        raise RoundFailed(
+            f"A sum over {users:,} users would show what few people have; it takes "
+            f"{plan.smallest_cohort:,}."
+        )
+    if users > plan.users_per_round:
         raise TaskError(
-            f"Round {task.round} sums up {users:,} users; the plan asks for "
-            f"{plan.smallest_cohort:,} to {plan.users_per_round:,}."
+            f"Round {task.round} sums up {users:,} users; the plan allows {plan.users_per_round:,}."
         )
     parts = message(plan, task)
     sums = parts.split(vector)

@@ -41,20 +41,26 @@ class Server:
 
     def close_round(self, task: RoundTask, vector: RingVector, users: int) -> Round:
         """Take the sum of a round's vectors."""
-        if task.round != len(self.rounds) + 1:
-            raise TaskError(f"Round {task.round} cannot follow round {len(self.rounds)}.")
+        self._in_turn(task)
         closed = recover(self.plan, task, vector, users)
         self.rounds.append(closed)
         return closed
 
+    def abort_round(self, task: RoundTask, reason: str) -> Round:
+        """Close a round that has no sum; its users are not asked again."""
+        self._in_turn(task)
+        closed = Round(task, 0, (), None, 0, 0, reason)
+        self.rounds.append(closed)
+        return closed
+
+    def _in_turn(self, task: RoundTask) -> None:
+        if task.round != len(self.rounds) + 1:
+            raise TaskError(f"Round {task.round} cannot follow round {len(self.rounds)}.")
+
     @property
     def failed_rounds(self) -> list[int]:
-        """Rounds of which at least one table did not decode."""
-        return [
-            closed.task.round
-            for closed in self.rounds
-            if any(not peel.complete for peel in closed.peels)
-        ]
+        """Rounds without a sum, or of which at least one table did not decode."""
+        return [closed.task.round for closed in self.rounds if closed.status != "complete"]
 
     def heavy_hitters(
         self, failed: FailedRounds = "scale", candidates: Iterable[Any] = ()
@@ -94,7 +100,7 @@ class Server:
 
     def _sketched(self, items: Iterable[Any]) -> list[Estimate]:
         wanted = list(items)
-        if not self.rounds or not wanted:
+        if not wanted or all(closed.sketch_sum is None for closed in self.rounds):
             return []
         keys = self.plan.keys.encode(wanted).keys
         values, stderr = sketched(self.plan, self.rounds, keys)

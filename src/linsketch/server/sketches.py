@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from linsketch.arrays import Estimates, Words
-from linsketch.errors import PlanningError
 from linsketch.plan import Plan
 from linsketch.server.recover import Round
 from linsketch.task import hybrid_sketch, round_sketch
@@ -21,8 +20,6 @@ def sketched(plan: Plan, rounds: Sequence[Round], keys: Words) -> tuple[Estimate
     independent rows has about pi / (2 b) of it.
     """
     sums = {closed.task.round: closed.sketch_sum for closed in rounds if closed.sketch_sum}
-    if not sums:
-        raise PlanningError("There is no round with a sketch to estimate from.")
     squares = 0.0
     estimates: Estimates = np.zeros(len(keys))
     for round_, vector in sums.items():

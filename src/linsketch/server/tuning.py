@@ -24,8 +24,9 @@ def next_task(plan: Plan, rounds: Sequence[Round], update: Update = halfway) -> 
     t = plan.sampling_threshold
     if plan.method == "adaptive" and rounds:
         last = rounds[-1]
-        if last.task.table:
-            t = update(last.task.sampling_threshold, last.task.table.capacity, last.estimated_keys)
+        t = last.task.sampling_threshold
+        if last.task.table and last.peels:
+            t = update(t, last.task.table.capacity, last.estimated_keys)
         t = on_grid(min(max(t, 1.0), plan.largest_sampling_threshold))
     table = fitting_table(plan, t) if plan.repetitions else None
     return RoundTask(plan.plan_id, len(rounds) + 1, t, table)

@@ -1,0 +1,48 @@
+"""A ledger on disk: what must not happen twice, noted durably before it happens."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from linsketch.errors import LinsketchError
+from linsketch.securesum.base import refuse_repeated
+
+
+class FileLedger:
+    """Entries in an SQLite file; a note is synced to the disk before `note` returns.
+
+    A client keeps one for its contributions, a helper one for the clients it has counted.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._database = sqlite3.connect(self.path, isolation_level=None)
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute(
+                "CREATE TABLE IF NOT EXISTS noted (entry BLOB PRIMARY KEY) WITHOUT ROWID, STRICT"
+            )
+        except sqlite3.Error as error:
+            raise LinsketchError(f"Cannot use the ledger {self.path}: {error}.") from None
+
+    def note(self, *entries: bytes) -> None:
+        """Note all entries at once, or refuse if one has been noted."""
+        refuse_repeated(entries, ())
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                self._database.executemany(
+                    "INSERT INTO noted VALUES (?)", [(entry,) for entry in entries]
+                )
+                self._database.execute("COMMIT")
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+        except sqlite3.IntegrityError:
+            refuse_repeated(entries, entries)
+        except sqlite3.Error as error:
+            raise LinsketchError(f"Cannot note in the ledger {self.path}: {error}.") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()

@@ -1,0 +1,184 @@
+"""Client, server and helper of the two-server sum: bytes in, bytes out.
+
+A client sends vector + mask to the server, and with it what the helper needs to know the mask: an
+ephemeral public key. Mask and confirmation come out of the key that it agrees on with the
+helper's, bound to session and client. The server adds up the masked vectors and asks the helper
+for the sum of the masks of those it counts. Neither sees a vector as long as they do not collude.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from linsketch.errors import ProtocolError, RefusalError, RoundFailed, WireError
+from linsketch.rings import Ring, RingVector
+from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
+from linsketch.securesum.base import Contribution, Ledger, contribution
+from linsketch.securesum.frames import HEAD_BYTES, body_of, frame
+from linsketch.securesum.masks import add_into, add_mask
+from linsketch.validation import instance, whole_number
+
+CONTRIBUTE, REQUEST, REPLY = 11, 12, 13
+CONFIRMATION_BYTES = 16
+SEALED_BYTES = KEY_BYTES + CONFIRMATION_BYTES
+_SERVER = 0xFFFFFFFF  # stands for the server where a frame names a client
+
+
+@dataclass(frozen=True)
+class Session:
+    """One round of one campaign, all of it public."""
+
+    ring: Ring
+    context: bytes
+    helper_key: bytes  # the helper's public key
+    smallest_cohort: int = 3
+    campaign: bytes = b""
+
+    def __post_init__(self) -> None:
+        instance(self, "ring", Ring)
+        instance(self, "context", bytes)
+        whole_number(self, "smallest_cohort", 2, 2**32 - 2)
+        if not isinstance(self.helper_key, bytes) or len(self.helper_key) != KEY_BYTES:
+            raise ProtocolError("The helper's public key has 32 bytes.")
+
+    @cached_property
+    def tag(self) -> bytes:
+        """16 bytes that every message names."""
+        numbers = struct.pack("<II", self.smallest_cohort, len(self.campaign))
+        head = b"linsketch/helper/1" + numbers + self.campaign + self.helper_key
+        return hashlib.sha256(head + self.ring.tag(self.context)).digest()[:16]
+
+    @property
+    def client_bytes(self) -> int:
+        """Bytes that a client sends."""
+        return HEAD_BYTES + SEALED_BYTES + self.ring.wire_bytes
+
+    def keys(
+        self, private: X25519PrivateKey, public: bytes, number: int, sent: bytes
+    ) -> tuple[bytes, bytes]:
+        """Return the mask's key and its confirmation, from either side of the agreement."""
+        context = self.tag + struct.pack("<I", number) + sent
+        both = agree(private, public, b"helper", context, KEY_BYTES + CONFIRMATION_BYTES)
+        return both[:KEY_BYTES], both[KEY_BYTES:]
+
+
+class Client:
+    """One user's part: one message, once."""
+
+    def __init__(self, session: Session, number: int, vector: RingVector, ledger: Ledger) -> None:
+        self.session = session
+        self.number = number
+        self._vector: RingVector | None = session.ring.vector(vector.arrays)  # checked, a copy
+        self._ledger = ledger
+
+    def contribute(self) -> bytes:
+        """Return the message for the server; the ledger has noted it by then."""
+        session, total = self.session, self._vector
+        if total is None:
+            raise ProtocolError(f"Client {self.number} is done.")
+        ephemeral = X25519PrivateKey.generate()
+        sent = public_bytes(ephemeral)
+        key, confirmation = session.keys(ephemeral, session.helper_key, self.number, sent)
+        add_mask(total, key)
+        self._vector = None
+        self._ledger.note(contribution(session.campaign, self.number))  # before it leaves
+        body = sent + confirmation + total.pack_body()
+        return frame(CONTRIBUTE, session.tag, self.number, body)
+
+
+class Server:
+    """Adds up masked vectors as they come; then `request`, and `finish` with the reply."""
+
+    def __init__(self, session: Session, members: Iterable[int]) -> None:
+        self.session = session
+        given = list(members)
+        self._expected = set(given)
+        if len(self._expected) < len(given):
+            raise ProtocolError("A client number comes twice.")
+        self._total = session.ring.zeros()
+        self._sealed: dict[int, bytes] = {}
+        self._asked = False
+        self.result: Contribution | None = None
+
+    def receive(self, sender: int, data: bytes) -> None:
+        """Take a client's message; `sender` is whom the transport knows it to come from."""
+        if self._asked or sender not in self._expected:
+            raise ProtocolError(f"Client {sender} is a stranger here, too late, or counted.")
+        size = SEALED_BYTES + self.session.ring.wire_bytes
+        body = body_of(data, CONTRIBUTE, self.session.tag, sender, size)
+        try:
+            vector = self.session.ring.unpack_body(body[SEALED_BYTES:])
+        except WireError as error:
+            raise ProtocolError(f"Client {sender}: {error}") from None
+        add_into(self._total, vector)
+        self._sealed[sender] = body[:SEALED_BYTES]
+        self._expected.discard(sender)
+
+    def request(self) -> bytes:
+        """Return the message for the helper: whom to count, with what they sealed for it."""
+        if self._asked:
+            raise ProtocolError("The helper has been asked.")
+        if len(self._sealed) < self.session.smallest_cohort:
+            raise RoundFailed(
+                f"{len(self._sealed)} vectors arrived; it takes {self.session.smallest_cohort}."
+            )
+        self._asked = True
+        body = b"".join(struct.pack("<I", n) + sealed for n, sealed in self._sealed.items())
+        return frame(REQUEST, self.session.tag, _SERVER, body)
+
+    def finish(self, reply: bytes) -> Contribution:
+        """Take the sum of the masks off the sum of the vectors."""
+        if not self._asked or self.result:
+            raise ProtocolError("There is no answer to wait for.")
+        body = body_of(reply, REPLY, self.session.tag, _SERVER, self.session.ring.wire_bytes)
+        masks = self.session.ring.unpack_body(body)
+        self.result = Contribution(self._total - masks, len(self._sealed))
+        return self.result
+
+
+class Helper:
+    """Holds a private key, and a ledger of whom it has counted in which campaign.
+
+    It answers for a cohort of the planned size, and for no client twice: two sums that differ
+    in one client would show that client.
+    """
+
+    def __init__(self, private: X25519PrivateKey, ledger: Ledger) -> None:
+        self._private = private
+        self._ledger = ledger
+
+    @property
+    def public_key(self) -> bytes:
+        """What clients seal for."""
+        return public_bytes(self._private)
+
+    def answer(self, session: Session, request: bytes) -> bytes:
+        """Return the sum of the masks of the clients that the server counts."""
+        if session.helper_key != self.public_key:
+            raise RefusalError("The session is for another helper.")
+        record = 4 + SEALED_BYTES
+        body = body_of(request, REQUEST, session.tag, _SERVER, None)
+        if len(body) % record:
+            raise ProtocolError("The request is cut short.")
+        records = [body[i : i + record] for i in range(0, len(body), record)]
+        if len(records) < session.smallest_cohort:
+            raise RefusalError(
+                f"A cohort of {len(records)} is smaller than {session.smallest_cohort}: the sum "
+                "would show too much."
+            )
+        numbers = [struct.unpack_from("<I", each)[0] for each in records]
+        total = session.ring.zeros()
+        for number, each in zip(numbers, records, strict=True):
+            sent, confirmation = each[4 : 4 + KEY_BYTES], each[4 + KEY_BYTES :]
+            key, expected = session.keys(self._private, sent, number, sent)
+            if expected != confirmation:
+                raise ProtocolError(
+                    f"What client {number} sealed is not for this round and client."
+                )
+            add_mask(total, key)
+        self._ledger.note(*(contribution(session.campaign, number) for number in numbers))
+        return frame(REPLY, session.tag, _SERVER, total.pack_body())

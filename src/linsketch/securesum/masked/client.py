@@ -1,0 +1,222 @@
+"""The client of a masked sum (Bell et al. 2020, semi-honest): bytes in, bytes out.
+
+A message that is out of order, of another session or client, of the wrong size or tampered with
+raises and changes nothing. Threat model: a server that is curious, and up to the planned share of
+clients that help it (docs/security.md).
+"""
+
+import hashlib
+import struct
+from enum import Enum
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from linsketch.errors import ProtocolError, RefusalError
+from linsketch.rings import RingVector
+from linsketch.securesum import shamir
+from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
+from linsketch.securesum.base import Ledger, contribution
+from linsketch.securesum.frames import body_of, frame, unpack_bits
+from linsketch.securesum.masked.session import (
+    ADVERTISE,
+    COMMITMENT_BYTES,
+    INBOX,
+    MASKED,
+    NEIGHBOURS,
+    SEALED_BYTES,
+    SHARES,
+    SURVIVORS,
+    UNMASK,
+    Session,
+)
+from linsketch.securesum.masks import add_mask, derive
+from linsketch.securesum.shamir import SHARE_BYTES
+
+_NONCE = bytes(12)  # every key seals one message
+
+
+class Stage(Enum):
+    """What a client waits for."""
+
+    START = "to be started"
+    NEIGHBOURS = "its neighbours"
+    INBOX = "its neighbours' shares"
+    SURVIVORS = "the list of survivors"
+    DONE = "nothing: it is done"
+
+
+class Client:
+    """One user's part in one session: `start`, then `receive` three times.
+
+    The vector leaves only masked, and only after the ledger has noted the contribution.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        number: int,
+        vector: RingVector,
+        ledger: Ledger,
+        identity: Ed25519PrivateKey | None = None,
+    ) -> None:
+        if session.signed != (identity is not None):
+            raise ProtocolError("A client signs if and only if the session has a directory.")
+        self.session = session
+        self.number = number
+        self.stage = Stage.START
+        self._vector = session.ring.vector(vector.arrays)  # checked, and a copy
+        self._ledger = ledger
+        self._identity = identity
+        self._neighbours: list[int] = []
+        self._adverts: list[bytes] = []
+        self._held: dict[int, tuple[int, int]] = {}  # place among the neighbours: their shares
+
+    def start(self) -> bytes:
+        """Make fresh keys and advertise the public ones."""
+        self._expect(Stage.START)
+        self._cipher_key = X25519PrivateKey.generate()
+        self._key_secret, self._self_secret = shamir.new_secret(), shamir.new_secret()
+        self._mask_key = mask_key(self.session, self.number, self._key_secret)
+        advert = public_bytes(self._cipher_key) + public_bytes(self._mask_key)
+        if self._identity:
+            advert += self._identity.sign(self.session.context_of(self.number) + advert)
+        self.stage = Stage.NEIGHBOURS
+        return frame(ADVERTISE, self.session.tag, self.number, advert)
+
+    def receive(self, data: bytes) -> bytes:
+        """Answer a message of the server."""
+        if self.stage is Stage.NEIGHBOURS:
+            return self._share(data)
+        if self.stage is Stage.INBOX:
+            return self._mask(data)
+        if self.stage is Stage.SURVIVORS:
+            return self._unmask(data)
+        raise ProtocolError(f"Client {self.number} waits for {self.stage.value}.")
+
+    def _expect(self, stage: Stage) -> None:
+        if self.stage is not stage:
+            raise ProtocolError(f"Client {self.number} waits for {self.stage.value}.")
+
+    def _body(self, data: bytes, kind: int, size: int | None) -> bytes:
+        return body_of(data, kind, self.session.tag, self.number, size)
+
+    def _share(self, data: bytes) -> bytes:
+        """Learn the neighbours; share both secrets among them, sealed for each."""
+        session = self.session
+        body = self._body(data, NEIGHBOURS, None)
+        record = 4 + session.advert_bytes
+        if len(body) < 4 or (len(body) - 4) % record:
+            raise ProtocolError("The list of neighbours is cut short.")
+        (present,) = struct.unpack_from("<I", body)
+        records = [body[i : i + record] for i in range(4, len(body), record)]
+        numbers = [struct.unpack_from("<I", each)[0] for each in records]
+        adverts = [each[4:] for each in records]
+        wanted = session.degree(present)
+        if not session.parameters.threshold < present <= session.parameters.clients:
+            raise RefusalError(f"{present} clients are too few, or more than the session has.")
+        if len(numbers) != wanted or wanted < session.parameters.threshold:
+            raise RefusalError(f"{len(numbers)} neighbours are not the {wanted} it takes.")
+        if len(set(numbers)) < len(numbers) or self.number in numbers:
+            raise RefusalError("A neighbour comes twice, or is this client itself.")
+        if len({advert[: 2 * KEY_BYTES] for advert in adverts}) < len(adverts):
+            raise RefusalError("Two neighbours have the same keys.")
+        for number, advert in zip(numbers, adverts, strict=True):
+            session.check_advert(number, advert)
+        threshold = session.parameters.threshold
+        of_seed = shamir.share(self._self_secret, threshold, wanted)
+        of_key = shamir.share(self._key_secret, threshold, wanted)
+        sealed = [
+            self._cipher(number, advert, sending=True).encrypt(
+                _NONCE, shamir.to_bytes(seed) + shamir.to_bytes(key), None
+            )
+            for number, advert, seed, key in zip(numbers, adverts, of_seed, of_key, strict=True)
+        ]
+        self._neighbours, self._adverts = numbers, adverts
+        self.stage = Stage.INBOX
+        commitment = commit(session, self.number, self._self_secret)
+        return frame(SHARES, session.tag, self.number, commitment + b"".join(sealed))
+
+    def _cipher(self, number: int, advert: bytes, *, sending: bool) -> ChaCha20Poly1305:
+        pair = (self.number, number) if sending else (number, self.number)
+        context = self.session.context_of(*pair)
+        return ChaCha20Poly1305(agree(self._cipher_key, advert[:KEY_BYTES], b"shares", context))
+
+    def _mask(self, data: bytes) -> bytes:
+        """Open the neighbours' shares; mask the vector; note the contribution; send it."""
+        session, many = self.session, len(self._neighbours)
+        flags = -(-many // 8)
+        body = self._body(data, INBOX, None)
+        present = unpack_bits(body[:flags], many)
+        if len(body) != flags + sum(present) * SEALED_BYTES:
+            raise ProtocolError("The shares of the neighbours are cut short.")
+        if sum(present) < session.parameters.threshold:
+            raise RefusalError(
+                f"{sum(present)} neighbours sent shares; it takes {session.parameters.threshold}."
+            )
+        held, at = {}, flags
+        for place, there in enumerate(present):
+            if there:
+                held[place] = self._open(place, body[at : at + SEALED_BYTES])
+                at += SEALED_BYTES
+        total = session.ring.vector(self._vector.arrays)
+        seed = derive(shamir.to_bytes(self._self_secret), b"self", session.context_of(self.number))
+        add_mask(total, seed)
+        for place in held:
+            other = self._neighbours[place]
+            public = self._adverts[place][KEY_BYTES : 2 * KEY_BYTES]
+            key = agree(self._mask_key, public, b"pair", pair_context(session, self.number, other))
+            add_mask(total, key, negative=other < self.number)
+        self._ledger.note(contribution(session.campaign, self.number))  # before it leaves
+        self._held = held
+        self.stage = Stage.SURVIVORS
+        answer = frame(MASKED, session.tag, self.number, total.pack_body())
+        # What is not needed any more cannot leak any more.
+        del self._vector, self._self_secret, self._key_secret, self._mask_key, self._cipher_key
+        return answer
+
+    def _open(self, place: int, sealed: bytes) -> tuple[int, int]:
+        number, advert = self._neighbours[place], self._adverts[place]
+        try:
+            shares = self._cipher(number, advert, sending=False).decrypt(_NONCE, sealed, None)
+        except InvalidTag:
+            raise ProtocolError(f"The shares of client {number} do not open.") from None
+        return shamir.from_bytes(shares[:SHARE_BYTES]), shamir.from_bytes(shares[SHARE_BYTES:])
+
+    def _unmask(self, data: bytes) -> bytes:
+        """Give one share for each neighbour: of its seed if it survived, of its key if not."""
+        session, many = self.session, len(self._neighbours)
+        alive = unpack_bits(self._body(data, SURVIVORS, -(-many // 8)), many)
+        if any(flag and place not in self._held for place, flag in enumerate(alive)):
+            raise RefusalError("A neighbour that never sent its shares cannot have survived.")
+        if sum(alive) < session.parameters.threshold:
+            raise RefusalError(
+                f"{sum(alive)} surviving neighbours are fewer than the "
+                f"{session.parameters.threshold} it takes."
+            )
+        shares = [
+            shamir.to_bytes(of_seed if alive[place] else of_key)
+            for place, (of_seed, of_key) in self._held.items()
+        ]
+        self.stage = Stage.DONE
+        self._held = {}
+        return frame(UNMASK, session.tag, self.number, b"".join(shares))
+
+
+def mask_key(session: Session, number: int, secret: int) -> X25519PrivateKey:
+    """Return the private key that a client's pairwise masks come from."""
+    data = derive(shamir.to_bytes(secret), b"mask key", session.context_of(number))
+    return X25519PrivateKey.from_private_bytes(data)
+
+
+def pair_context(session: Session, one: int, other: int) -> bytes:
+    """Return the context of two clients' common mask, the same for both."""
+    return session.context_of(min(one, other), max(one, other))
+
+
+def commit(session: Session, number: int, secret: int) -> bytes:
+    """Return what ties the server to a client's self-mask secret without showing it."""
+    data = b"linsketch/commit" + session.context_of(number) + shamir.to_bytes(secret)
+    return hashlib.sha256(data).digest()[:COMMITMENT_BYTES]
