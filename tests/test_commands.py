@@ -319,3 +319,52 @@ def test_interrupt(tmp_path: Path) -> None:
     assert "Traceback" not in rest
     assert not Path("o/result.json").exists()
     assert said(run(*options, "--json"))["rounds"][-1]["round"] == 200
+
+
+@pytest.mark.parametrize("protocol", ["masked", "helper"])
+def test_secure_runs_end_like_clear_ones(tmp_path: Path, protocol: str) -> None:
+    """Through the real protocol, every round's sum is the clear one, byte for byte."""
+    data = write_rows(tmp_path / "d.parquet", users=60)
+    options = [data, "--threshold", 9, "--rounds", 3, "--budget", 500, "--json"]
+    clear = said(run(*options, "--out", "clear"))
+    shown = run(*options, "--out", "secure", "--secure", protocol)
+    secure = said(shown)
+    assert f"{protocol}: 60 users, one by one; about" in shown.stderr
+    sums = [
+        sqlite3.connect(f"{out}/transcript.sqlite").execute("SELECT * FROM rounds").fetchall()
+        for out in ("clear", "secure")
+    ]
+    assert sums[0] == sums[1]
+    assert secure["heavy_hitters"] == clear["heavy_hitters"]
+    assert secure["secure_sum"]["protocol"] == protocol
+    assert secure["secure_sum"]["up_bytes"] > secure["bytes_per_user_round"]
+    assert said(RUN.invoke(app, ["inspect", "secure", "--json"])) == secure
+    assert "secure sum" in Path("secure/report.html").read_text()
+    refused_in_place = run(*options, "--out", "secure")
+    assert refused_in_place.exit_code == 2
+    assert "another secure sum" in refused_in_place.stderr
+
+
+def test_dropouts(tmp_path: Path) -> None:
+    """Users who drop out are not counted, and the outcome says so."""
+    data = write_rows(tmp_path / "d.parquet", users=120)
+    options = [data, "--threshold", 9, "--rounds", 2, "--budget", 500, "--json"]
+    result = said(run(*options, "--secure", "helper", "--dropout", 0.2))
+    assert sum(line["users"] for line in result["rounds"]) < 120
+    assert any("dropped out" in warning for warning in result["warnings"])
+    for bad in (["--dropout", 0.2], ["--dropout", 1.5, "--secure", "helper"]):
+        assert run(*options, "--out", "x", *bad).exit_code == 2
+
+
+def test_rounds_without_a_sum(tmp_path: Path) -> None:
+    """Where too many drop out, rounds are aborted and named; the campaign goes on, and resumes."""
+    data = write_rows(tmp_path / "d.parquet", users=60)
+    options = [data, "--threshold", 9, "--rounds", 3, "--secure", "masked", "--dropout", 0.6]
+    shown = run(*options, "--out", "o", "--json")
+    result = said(shown)
+    aborted = [line["round"] for line in result["rounds"] if line["status"] == "aborted"]
+    assert aborted
+    assert result["failed_rounds"]["rounds"] == aborted
+    assert "aborted: " in shown.stderr
+    assert said(RUN.invoke(app, ["inspect", "o", "--json"])) == result
+    assert said(run(*options, "--out", "o", "--json")) == result

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from linsketch.cli.secure import Protocol
 from linsketch.errors import LinsketchError, PlanningError
 from linsketch.plan import Method, Sampling
 from linsketch.report.outcome import printable
@@ -53,6 +54,13 @@ Seed = Annotated[str, typer.Option(help="Cohorts, samples and hashes follow from
 Out = Annotated[
     Path | None,
     typer.Option(help="Folder for transcript and page; else linsketch-runs/PLAN."),
+]
+ChosenSum = Annotated[
+    Protocol,
+    typer.Option("--secure", help="Add up in the clear, or run a real secure sum: user by user."),
+]
+Dropout = Annotated[
+    float, typer.Option(help="Share of users that drop out of a secure sum, at any stage.")
 ]
 Check = Annotated[bool, typer.Option("--check", help="Compare with the truth in the file.")]
 Failed = Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from linsketch import campaign
 from linsketch.cli.common import TRANSCRIPT, print_json, progress, seed_bytes, write_whole
+from linsketch.cli.secure import Secure
 from linsketch.cli.show import show
 from linsketch.errors import DataError, PlanningError
 from linsketch.plan import Plan
@@ -17,8 +18,11 @@ from linsketch.population import Population
 from linsketch.population.files import Data
 from linsketch.report.outcome import outcome, shown, truth_of
 from linsketch.report.page import page
+from linsketch.securesum.local import LocalSum
 from linsketch.server import FailedRounds, Round
 from linsketch.transcript import Transcript
+
+CLEAR = Secure()
 
 
 def split(data: Data, rounds: int, items_per_user: int | None, seed: str) -> tuple[Population, int]:
@@ -57,19 +61,29 @@ def conduct(
     truth: Callable[[], dict[Any, int]] | None,
     as_json: bool,
     facts: dict[str, Any] | None = None,
+    secure: Secure = CLEAR,
 ) -> None:
     """Run what is left of a campaign over bounded users; write what came out into a folder."""
     folder = out or Path("linsketch-runs") / plan.plan_id[:12]
-    transcript = _open(folder, plan, population, facts or {})
+    transcript = _open(folder, plan, population, {**(facts or {}), "secure_sum": secure.fact})
     with transcript:
         closed = transcript.closed
         if closed:
             sys.stderr.write(f"Going on after round {closed} of {plan.rounds}.\n")
+        secure_sum = secure.start(plan, population.seed)
+        cohorts = population.cohorts(one_by_one=secure.protocol != "clear")
+        if secure.protocol != "clear" and closed < plan.rounds:
+            left = int(population.users_in_round[closed:].sum())
+            seconds = secure.expected_seconds(plan, cohorts[closed:], left)
+            sys.stderr.write(
+                f"{secure.protocol}: {left:,} users, one by one; about {_duration(seconds)}.\n"
+            )
         try:
             with progress(plan.rounds, closed) as say:
                 server = campaign.run(
                     plan,
-                    population.cohorts(),
+                    cohorts,
+                    secure_sum,
                     transcript=transcript,
                     watch=lambda round_: say(_line(plan, round_)),
                 )
@@ -79,6 +93,13 @@ def conduct(
                 f"{transcript.path}. To go on, run the same command again.\n"
             )
             raise typer.Exit(130) from None
+        if isinstance(secure_sum, LocalSum) and secure_sum.up_bytes:
+            weights = {
+                "vector_bytes": secure_sum.vector_bytes,
+                "up_bytes": secure_sum.up_bytes,
+                "down_bytes": secure_sum.down_bytes,
+            }
+            transcript.keep_fact("secure_sum_bytes", weights)
         if truth and not transcript.fact("truth"):
             items = plan.keys.decode(population.item_keys)
             totals = zip(items, population.item_totals(), strict=True)
@@ -113,12 +134,20 @@ def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any
         )
     if transcript.fact("data") != population.fingerprint:
         raise DataError(f"{path} was made from other data. Take another folder with --out.")
+    if transcript.fact("secure_sum") != facts["secure_sum"]:
+        raise DataError(f"{path} was made with another secure sum. Take another folder with --out.")
     return transcript
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds > 120 else f"{max(seconds, 1):.0f} seconds"
 
 
 def _line(plan: Plan, closed: Round) -> str:
     task = closed.task
     text = f"round {task.round}/{plan.rounds}: {closed.users:,} users"
+    if closed.failure:
+        return f"{text}, aborted: {closed.failure}"
     if task.table:
         text += (
             f", t = {task.sampling_threshold:.2f}, {'≥ ' * closed.at_least}"

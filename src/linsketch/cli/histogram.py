@@ -8,8 +8,10 @@ from linsketch.cli.common import (
     AsJson,
     Check,
     ChosenLayout,
+    ChosenSum,
     Count,
     DataFile,
+    Dropout,
     Failed,
     FailureProbability,
     Item,
@@ -34,6 +36,8 @@ def histogram(
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
     failed_rounds: Failed = "scale",
+    secure: ChosenSum = "clear",
+    dropout: Dropout = 0.0,
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
@@ -45,6 +49,7 @@ def histogram(
     weigh less than Algorithm 3, they are taken, and counts are exact.
     """
     from linsketch.cli.conduct import conduct, split
+    from linsketch.cli.secure import Secure
     from linsketch.planner import plan_histogram
     from linsketch.population.files import read_data
 
@@ -68,4 +73,5 @@ def histogram(
         truth=rows.item_totals if check else None,
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
+        secure=Secure(secure, dropout),
     )

@@ -7,8 +7,10 @@ from linsketch.cli.common import (
     ChosenLayout,
     ChosenMethod,
     ChosenSampling,
+    ChosenSum,
     Count,
     DataFile,
+    Dropout,
     Failed,
     FailureProbability,
     Item,
@@ -37,6 +39,8 @@ def run(
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
     failed_rounds: Failed = "scale",
+    secure: ChosenSum = "clear",
+    dropout: Dropout = 0.0,
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
@@ -48,6 +52,7 @@ def run(
     of the population (users, items a user) are read off the file; a real campaign plans them.
     """
     from linsketch.cli.conduct import conduct, split
+    from linsketch.cli.secure import Secure
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
     from linsketch.population.files import read_data
@@ -80,4 +85,5 @@ def run(
         truth=rows.item_totals if check else None,
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
+        secure=Secure(secure, dropout),
     )

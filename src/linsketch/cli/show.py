@@ -24,6 +24,12 @@ def show(result: dict[str, Any], folder: Path | None = None, lines: int = _LINES
         f"[bold]{result['bytes_per_user_round']:,} bytes[/] each "
         f"({result['words_per_user_round']:,} words of 16 bits); the server saw one sum a round."
     )
+    if up := result["secure_sum"].get("up_bytes"):
+        down = result["secure_sum"]["down_bytes"]
+        console.print(
+            f"Secure sum, {result['secure_sum']['protocol']}: {up:,} bytes up in all, the vector "
+            f"included, and {down:,} down."
+        )
     if failed := result["failed_rounds"]["rounds"]:
         how = (
             "the others are scaled up"

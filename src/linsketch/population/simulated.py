@@ -23,7 +23,7 @@ from linsketch.keys import KeySpace
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts
 from linsketch.securesum import Contribution
-from linsketch.task import RoundTask, check_task, message
+from linsketch.task import Message, RoundTask, check_task, message
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,17 +148,19 @@ class Cohort:
             )
         first, last = people.first_users[self.round - 1 : self.round + 1].tolist()
         step = 1 if self.one_by_one else max(last - first, 1)
+        parts = message(plan, task)
         for user in range(first, last, step):
-            yield self._together(plan, task, user, user + step)
+            yield self._together(plan, task, parts, user, user + step)
 
-    def _together(self, plan: Plan, task: RoundTask, first: int, last: int) -> Contribution:
+    def _together(
+        self, plan: Plan, task: RoundTask, parts: Message, first: int, last: int
+    ) -> Contribution:
         """Encode the sum of some users' samples."""
         people = self.population
         rows = slice(people.starts[first], people.starts[last])
         held = np.diff(people.starts[first : last + 1])
         randomness = SimulatedRandomness(people.seed, np.repeat(people.users[first:last], held))
         counts, row_keys = people.counts[rows], people.item_keys[people.items[rows]]
-        parts = message(plan, task)
         vectors = []
         for repetition, table in enumerate(parts.tables):
             states = randomness.for_sampling(task.round, repetition, row_keys)

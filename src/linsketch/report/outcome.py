@@ -35,8 +35,12 @@ def outcome(
         "plan_id": plan.plan_id,
         "bytes_per_user_round": max((r.wire_bytes for r in server.rounds), default=0),
         "words_per_user_round": max((r.wire_words for r in server.rounds), default=0),
+        "secure_sum": {
+            **(transcript.fact("secure_sum") or {}),
+            **(transcript.fact("secure_sum_bytes") or {}),
+        },
         "failed_rounds": {"rounds": server.failed_rounds, "counted_as": failed},
-        "warnings": _warnings(plan, server),
+        "warnings": _warnings(plan, server, transcript.fact("secure_sum") or {}),
         "rounds": [_round(closed) for closed in server.rounds],
         name: found,
     }
@@ -54,13 +58,16 @@ def outcome(
     return result
 
 
-def _warnings(plan: Plan, server: Server) -> list[str]:
+def _warnings(plan: Plan, server: Server, secure: dict[str, Any]) -> list[str]:
     """Say what makes the numbers worth less than they look."""
     warnings = []
     if not server.done:
         warnings.append(
             f"{len(server.rounds)} of {plan.rounds} rounds are closed: counts are of their users."
         )
+    if secure.get("dropout"):
+        users = sum(closed.users for closed in server.rounds)
+        warnings.append(f"Users dropped out: counts are of the {users:,} who took part.")
     decoded = [closed for closed in server.rounds if closed.task.round not in server.failed_rounds]
     if server.rounds and not decoded:
         warnings.append("No round decoded, so nothing can be said. Raise the budget.")

@@ -56,6 +56,8 @@ def _facts(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
         (f"{result['bytes_per_user_round']:,}", "bytes a user and round"),
         (f"{result['words_per_user_round']:,}", "16-bit words"),
     ]
+    if up := result["secure_sum"].get("up_bytes"):
+        facts.append((f"{up:,}", f"bytes with the secure sum ({result['secure_sum']['protocol']})"))
     truth = result.get("truth", {}).get("after", {})
     if "f1" in truth:
         facts.append((f"{truth['f1']:.3f}", "F1 against the bounded truth"))

@@ -42,10 +42,10 @@ class _Stream:
 def add_mask(total: RingVector, key: bytes, negative: bool = False) -> None:
     """Add a key's mask to a vector, in place, or take it off again."""
     stream = _Stream(key)
-    skipped: list[tuple[Words, int]] = []
+    skipped: list[tuple[Words, np.uint64]] = []
     rejected = np.empty(_CHUNK + 1, np.int64)
     for segment, array in zip(total.ring.segments, total.arrays, strict=True):
-        q = segment.modulus
+        q = np.uint64(segment.modulus)
         for first in range(0, segment.length, _CHUNK):
             part = array[first : first + _CHUNK]
             words = stream.words(len(part))
@@ -69,4 +69,4 @@ def mask(ring: Ring, key: bytes) -> RingVector:
 def add_into(total: RingVector, vector: RingVector) -> None:
     """Add a vector to a running total, in place."""
     for segment, to, array in zip(total.ring.segments, total.arrays, vector.arrays, strict=True):
-        kernels.masks.add_vector(to, array, segment.modulus)
+        kernels.masks.add_vector(to, array, np.uint64(segment.modulus))
