@@ -21,6 +21,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/campaigns.py
+	$(BIN)/python bench/securesum.py
 
 sizes: $(READY)
 	$(BIN)/python bench/sizes.py

@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from linsketch import Ring, Segment
 from linsketch.errors import PlanningError, ProtocolError
 from linsketch.rings import largest_prime
-from linsketch.securesum import Parameters, choose_parameters, shamir
+from linsketch.securesum import Parameters, choose_parameters, masked, shamir
 from linsketch.securesum.masks import _CHUNK, add_into, add_mask, derive, mask
 from linsketch.securesum.parameters import disconnection
 from linsketch.tails import hypergeometric_tail
@@ -191,3 +192,16 @@ def test_parameters_that_cannot_be() -> None:
         with pytest.raises(PlanningError):
             Parameters(*numbers)
     assert choose_parameters(50, complete=True).neighbours == 49
+
+
+def test_the_table_in_the_docs() -> None:
+    """docs/security.md has the parameters that are chosen, and what they weigh."""
+    page = (Path(__file__).parents[1] / "docs/security.md").read_text(encoding="utf-8")
+    for clients in (10**2, 10**3, 10**4, 10**5, 10**6):
+        cells = [f"{clients:,}"]
+        for split in (False, True):
+            p = choose_parameters(clients, split_view_safe=split)
+            traffic = masked.Session(RING, b"", p).traffic
+            extra = f"{traffic.up - traffic.vector:,} / {traffic.down:,}"
+            cells += [str(p.neighbours), str(p.threshold), extra]
+        assert f"| {' | '.join(cells)} |" in page

@@ -9,11 +9,12 @@ from linsketch import campaign
 from linsketch.errors import LinsketchError
 from linsketch.hashing import Seeds
 from linsketch.keys import ROOT, BytesKeys, IntKeys, TextKeys, Utf8Keys
+from linsketch.ledger import FileLedger
 from linsketch.plan import Plan
 from linsketch.planner import Forecast, plan_campaign, plan_histogram
 from linsketch.population import Clients, Population
 from linsketch.rings import Ring, RingVector, Segment
-from linsketch.securesum import ClearSum
+from linsketch.securesum import ClearSum, HelperSum, MaskedSum
 from linsketch.server import Server
 from linsketch.sketch.countsketch import CountMin, CountSketch
 from linsketch.sketch.hybrid import HybridSketch
@@ -33,10 +34,13 @@ __all__ = [
     "Clients",
     "CountMin",
     "CountSketch",
+    "FileLedger",
     "Forecast",
+    "HelperSum",
     "HybridSketch",
     "IntKeys",
     "LinsketchError",
+    "MaskedSum",
     "Peel",
     "Plan",
     "Population",
