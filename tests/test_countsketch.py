@@ -101,3 +101,13 @@ def test_refusals() -> None:
         HybridSketch(Utf8Keys(8), 0, 5, 10, b"s")
     with pytest.raises(VectorError):
         HybridSketch(Utf8Keys(8), 1, 5, 10, b"s").estimate({}, ["a"])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 8])
+def test_fast_medians_are_those_of_the_rows(rows: int) -> None:
+    """The loop over keys computes the median of the readable row estimates, even rows too."""
+    sketch = CountSketch(IntKeys(100), rows, 40, 10**5, Seeds(b"places"), ROUND)
+    vector = sketch.encode({i * 2**90: i for i in range(300)})
+    keys = sketch.keys.encode([i * 2**90 for i in range(500)]).keys
+    expected = sketch.combine(sketch.row_estimates(vector, keys))
+    assert np.array_equal(sketch.estimate_keys(vector, keys), expected)

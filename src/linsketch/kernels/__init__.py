@@ -7,7 +7,7 @@
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["cores", "encode", "masks", "packing", "peel", "rows", "sampling", "table"]
+__all__ = ["cores", "counters", "encode", "masks", "packing", "peel", "rows", "sampling", "table"]
 
 
 def __getattr__(name: str) -> ModuleType:

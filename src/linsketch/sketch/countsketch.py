@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch import hashing
+from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Estimates, Words
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
@@ -143,6 +143,24 @@ class CountSketch(CounterSketch):
         counters = super().counters(vector)
         counters[counters > self.max_count] -= self._modulus
         return counters
+
+    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
+        """Estimate the counts of keys, all rows of a key at once."""
+        self._own(vector)
+        self._checked_keys(keys)
+        seed, *tweaks = self.locations.words("locations", 1 + self.rows)
+        sign_seed, *sign_tweaks = self.signs.words("signs", 1 + self.rows)
+        estimates = np.empty(len(keys))
+        kernels.counters.medians(
+            self.counters(vector),
+            self.width,
+            hashing.digest(keys, seed),
+            hashing.digest(keys, sign_seed),
+            np.array(tweaks, np.uint64),
+            np.array(sign_tweaks, np.uint64),
+            estimates,
+        )
+        return estimates
 
     def combine(self, row_estimates: Counts) -> Estimates:
         """Take the median of the rows."""
