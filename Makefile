@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench sizes clean
+.PHONY: demo test lint bench figures sizes clean
 
 demo: $(READY)
 	$(BIN)/linsketch demo
@@ -22,6 +22,9 @@ bench: $(READY)
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/campaigns.py
 	$(BIN)/python bench/securesum.py
+
+figures: $(READY)
+	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 table1 results
 
 sizes: $(READY)
 	$(BIN)/python bench/sizes.py

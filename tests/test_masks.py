@@ -144,13 +144,14 @@ def test_hypergeometric_tails_are_exact(population: int, data: st.DataObject) ->
 def test_parameters_keep_their_targets(clients: int, split: bool) -> None:
     """The conditions hold with the chosen numbers, and with no fewer neighbours."""
     p = choose_parameters(clients, split_view_safe=split)
-    bad, gone = clients // 5, math.ceil(clients / 10)
+    bad, gone = math.ceil(clients / 5), math.ceil(clients / 10)
 
     def holds(k: int, t: int) -> bool:
         most = 2 * t - k if split else t
         if most <= 0:
             return False
-        corrupt = clients * hypergeometric_tail(clients - 1, bad, k, most)
+        others = max(clients - 1 - gone, bad)
+        corrupt = clients * hypergeometric_tail(others, bad, min(k, others), most)
         cut = disconnection(clients, k, bad + gone) if k < clients - 1 else 0.0
         lost = clients * hypergeometric_tail(clients - 1, gone, k, k - t + 1)
         return corrupt + cut <= 2.0**-40 and lost <= 2.0**-20

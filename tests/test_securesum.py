@@ -1,7 +1,6 @@
 """Secure sums: exact with dropouts anywhere, closed to a curious server."""
 
 import itertools
-import os
 import random
 import struct
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ from linsketch.securesum import (
     shamir,
 )
 from linsketch.securesum.agreement import agree
-from linsketch.securesum.frames import HEAD_BYTES, frame, pack_bits
+from linsketch.securesum.frames import CHECKSUM_BYTES, HEAD_BYTES, SERVER, frame, pack_bits
 from linsketch.securesum.masked.client import mask_key, pair_context
 from linsketch.securesum.masked.session import SURVIVORS, UNMASK
 from linsketch.securesum.masks import add_mask, derive
@@ -44,6 +43,20 @@ def vectors(count: int, ring: Ring = RING, seed: int = 1) -> list[RingVector]:
         ring.vector(rng.integers(0, s.modulus, s.length) for s in ring.segments)
         for _ in range(count)
     ]
+
+
+def inside(message: bytes) -> bytes:
+    """Return the body of a message."""
+    return message[HEAD_BYTES:-CHECKSUM_BYTES]
+
+
+def altered(message: bytes, at: int, flip: int = 1) -> bytes:
+    """Flip bits of a message's body, and mend its checksum."""
+    body = bytearray(inside(message))
+    body[at] ^= flip
+    version, kind, session, client = struct.unpack_from("<BB16sI", message)
+    assert version == 1
+    return frame(kind, session, client, bytes(body))
 
 
 class Play:
@@ -157,7 +170,7 @@ def test_masked_vectors_look_random() -> None:
         for number, answer in answers.items():
             server.receive(number, answer)
         answers = {n: clients[n].receive(m) for n, m in server.advance().items()}
-    bodies = [ring.unpack_body(answer[HEAD_BYTES:]) for answer in answers.values()]
+    bodies = [ring.unpack_body(inside(answer)) for answer in answers.values()]
     for q, array in zip((16, 13), bodies[0].arrays, strict=True):
         counts = np.bincount(array, minlength=q)
         chi = float(((counts - 20_000 / q) ** 2 / (20_000 / q)).sum())
@@ -176,7 +189,7 @@ def unmasked(
     """Do what a server can with both kinds of share: take all masks off one client's vector."""
     session, t = play.session, play.session.parameters.threshold
     seed = shamir.reconstruct(shares_of_seed, t)
-    total = RING.unpack_body(play.answers[victim][HEAD_BYTES:])
+    total = RING.unpack_body(inside(play.answers[victim]))
     add_mask(
         total, derive(shamir.to_bytes(seed), b"self", session.context_of(victim)), negative=True
     )
@@ -201,7 +214,7 @@ def split_view(play: Play, victim: int) -> tuple[dict[int, int], dict[int, int]]
         story = place % 2 == 0
         alive = [other != victim or story for other in graph[holder]]
         message = frame(SURVIVORS, play.session.tag, holder, pack_bits(alive))
-        answer = play.clients[holder].receive(message)[HEAD_BYTES:]
+        answer = inside(play.clients[holder].receive(message))
         at = 16 * play.server._inbox[holder].index(victim)
         share = shamir.from_bytes(answer[at : at + 16])
         (seeds if story else keys)[place + 1] = share
@@ -279,9 +292,7 @@ def test_keys_or_a_graph_that_changed() -> None:
     play = Play(6, 5, 3)
     messages = play.stage(range(6))
     play.reply(messages)
-    changed = bytearray(messages[0])
-    changed[HEAD_BYTES + 8] ^= 1
-    for message in (messages[0], bytes(changed)):
+    for message in (messages[0], altered(messages[0], 8)):
         with pytest.raises(ProtocolError):
             play.clients[0].receive(message)
     play.reply(play.stage(range(6)))  # and goes on with it
@@ -289,7 +300,7 @@ def test_keys_or_a_graph_that_changed() -> None:
 
 def neighbours(play: Play, numbers: list[int], present: int) -> bytes:
     """Write a list of neighbours."""
-    adverts = {n: answer[HEAD_BYTES:] for n, answer in play.answers.items()}
+    adverts = {n: inside(answer) for n, answer in play.answers.items()}
     body = struct.pack("<I", present)
     body += b"".join(struct.pack("<I", n) + adverts[n] for n in numbers)
     return frame(2, play.session.tag, 0, body)
@@ -302,6 +313,7 @@ def test_graphs_without_enough_neighbours() -> None:
         ([1, 2, 3], 10, "neighbours"),
         ([1, 2, 3, 4, 5], 10, "neighbours"),
         ([1, 2, 3], 4, "few"),
+        ([1, 2, 3, 4, 5, 6], 4, "few"),
         ([1, 2, 3, 4, 5, 5], 10, "twice"),
         ([0, 1, 2, 3, 4, 5], 10, "itself"),
         ([1, 2, 3, 4, 5, 6], 11, "more"),
@@ -396,10 +408,8 @@ def test_forged_clients_need_signatures() -> None:
     forged = client(1, 2)
     with pytest.raises(RefusalError, match="did not sign"):
         masked.Server(session, range(5)).receive(1, forged.start())
-    changed = bytearray(messages[1])
-    changed[HEAD_BYTES + 8 + 5] ^= 1
     with pytest.raises(RefusalError, match="did not sign"):
-        clients[1].receive(bytes(changed))
+        clients[1].receive(altered(messages[1], 8 + 5))
     with pytest.raises(ProtocolError, match="signs"):
         masked.Client(session, 0, RING.zeros(), MemoryLedger())
 
@@ -413,11 +423,9 @@ def test_tampered_messages_change_nothing(stage: int) -> None:
     other = Play(5, 4, 3, campaign=b"other")
     bad = [b"", good[:5], good[:-1], good + b"\0", bytes([9]) + good[1:], other.until(stage)[0]]
     bad += [good[:1] + bytes([99]) + good[2:], messages[1], "text"]  # type: ignore[list-item]
+    bad += [good[:-1] + bytes([good[-1] ^ 1]), good[:30] + bytes([good[30] ^ 1]) + good[31:]]
     if stage == 1:
-        bad += [
-            good[:-1] + bytes([good[-1] ^ 1]),
-            good[:HEAD_BYTES] + b"\xff" + good[HEAD_BYTES + 1 :],
-        ]
+        bad += [altered(good, -1), altered(good, 0, 0xFF)]
     for message in bad:
         with pytest.raises((ProtocolError, RefusalError)):
             play.clients[0].receive(message)
@@ -439,7 +447,7 @@ def test_a_server_takes_each_message_once() -> None:
         server.receive(0, play.answers[0])
     play.reply(play.stage(range(1, 5)))
     play.reply(play.stage(range(5)))
-    too_large = play.answers[0][:-3] + b"\xff" * 3
+    too_large = frame(5, play.session.tag, 0, inside(play.answers[0])[:-3] + b"\xff" * 3)
     with pytest.raises(ProtocolError, match="Client 0"):
         server.receive(0, too_large)
     play.reply(play.stage(range(5)))
@@ -459,12 +467,11 @@ def test_wrong_shares_fail_the_round() -> None:
         stay = [0, 1, 2, 3] if gone else range(5)
         play.reply(play.stage(stay))
         for number in play.answers:
-            answer = bytearray(play.answers[number])
-            for at in range(HEAD_BYTES, len(answer), 16):
-                owner = play.server._inbox[number][(at - HEAD_BYTES) // 16]
+            answer = play.answers[number]
+            for place, owner in enumerate(play.server._inbox[number]):
                 if (owner == 4) == gone and number < 3:
-                    answer[at] ^= 1
-            play.server.receive(number, bytes(answer))
+                    answer = altered(answer, 16 * place)
+            play.server.receive(number, answer)
         with pytest.raises(RoundFailed, match="reconstruct"):
             play.server.advance()
         assert play.server.result is None
@@ -530,15 +537,15 @@ def test_helper_counts_no_client_twice() -> None:
     for number in range(6):
         play.server.receive(number, play.messages[number])
     full = play.server.request()
-    masks = RING.unpack_body(play.helper.answer(play.session, full)[HEAD_BYTES:])
-    record = (len(full) - HEAD_BYTES) // 6
-    without = full[:-record]
+    masks = RING.unpack_body(inside(play.helper.answer(play.session, full))[16:])
+    record = len(inside(full)) // 6
+    without = frame(12, play.session.tag, SERVER, inside(full)[:-record])
     with pytest.raises(RefusalError, match="contribution"):
         play.helper.answer(play.session, without)
     # What a forgetful helper would have given away:
     forgetful = helper.Helper(play.helper._private, MemoryLedger())
-    fewer = RING.unpack_body(forgetful.answer(play.session, without)[HEAD_BYTES:])
-    sent = RING.unpack_body(play.messages[5][HEAD_BYTES + helper.parties.SEALED_BYTES :])
+    fewer = RING.unpack_body(inside(forgetful.answer(play.session, without))[16:])
+    sent = RING.unpack_body(inside(play.messages[5])[helper.parties.SEALED_BYTES :])
     assert sent - (masks - fewer) == play.vectors[5]
     later = HelperPlay(context=b"round 2")
     later.helper, later.session = (
@@ -562,27 +569,28 @@ def test_helper_refuses_small_cohorts_and_what_is_not_bound() -> None:
     for number in range(6):
         play.server.receive(number, play.messages[number])
     request = play.server.request()
-    record = (len(request) - HEAD_BYTES) // 6
-    head, body = request[:HEAD_BYTES], request[HEAD_BYTES:]
+    body = inside(request)
+    record = len(body) // 6
+
+    def asked(what: bytes, session: helper.Session = play.session) -> bytes:
+        return frame(12, session.tag, SERVER, what)
+
     with pytest.raises(RefusalError, match="smaller"):
-        play.helper.answer(play.session, head + body[: 2 * record])
+        play.helper.answer(play.session, asked(body[: 2 * record]))
     other = helper.Session(RING, b"round 2", play.helper.public_key, 3, b"plan")
     with pytest.raises(ProtocolError, match="another session"):
         play.helper.answer(other, request)
-    moved = frame(12, other.tag, 0xFFFFFFFF, body)
     with pytest.raises(ProtocolError, match="seal"):
-        play.helper.answer(other, moved)
-    renamed = struct.pack("<I", 77) + body[4:]
+        play.helper.answer(other, asked(body, other))
     with pytest.raises(ProtocolError, match="seal"):
-        play.helper.answer(play.session, head + renamed)
+        play.helper.answer(play.session, asked(struct.pack("<I", 77) + body[4:]))
     with pytest.raises(ProtocolError, match="cut"):
-        play.helper.answer(play.session, request[:-1])
+        play.helper.answer(play.session, asked(body[:-1]))
     stranger = helper.Helper(X25519PrivateKey.generate(), MemoryLedger())
     with pytest.raises(RefusalError, match="another helper"):
         stranger.answer(play.session, request)
-    twice = head + body[:record] * 3
     with pytest.raises(RefusalError):
-        play.helper.answer(play.session, twice)
+        play.helper.answer(play.session, asked(body[:record] * 3))
     assert play.server.finish(play.helper.answer(play.session, request)).users == 6
 
 
@@ -603,8 +611,9 @@ def test_helper_server_and_client_keep_order() -> None:
     ):
         with pytest.raises(ProtocolError):
             play.server.receive(sender, message)
+    body = inside(play.messages[0])[:-3] + b"\xff" * 3
     with pytest.raises(ProtocolError):
-        play.server.receive(0, play.messages[0][:-3] + b"\xff" * 3)
+        play.server.receive(0, frame(11, play.session.tag, 0, body))
     with pytest.raises(ProtocolError, match="answer"):
         play.server.finish(b"")
     for number in range(3):
@@ -655,6 +664,104 @@ def test_local_sums(kind: type[MaskedSum] | type[HelperSum], dropout: float) -> 
 
 def test_shares_are_small() -> None:
     """At 1,000 clients the protocol adds less than 5 KB to what a client sends."""
-    session = masked.Session(RING, b"", MaskedSum().parameters(1000))  # type: ignore[operator]
+    session = masked.Session(RING, b"", MaskedSum().planned(1000))
     assert session.traffic.up - session.traffic.vector < 5_000
-    assert os.urandom(1)
+
+
+def test_other_mask_keys_are_noticed() -> None:
+    """Shown other mask keys of its neighbours, a client's shares do not open for them.
+
+    Otherwise its pairwise masks would be the server's own, and its vector be open once its seed is.
+    """
+    play = Play(5, 4, 3)
+    messages = play.stage(range(5))
+    others = [X25519PrivateKey.generate() for _ in range(4)]
+    body = bytearray(inside(messages[0]))
+    for place, key in enumerate(others):
+        at = 4 + place * 68 + 4 + 32
+        body[at : at + 32] = key.public_key().public_bytes_raw()
+    messages[0] = frame(2, play.session.tag, 0, bytes(body))
+    play.reply(messages)
+    messages = play.stage(range(5))
+    for number in range(1, 5):
+        with pytest.raises(ProtocolError, match="do not open"):
+            play.clients[number].receive(messages[number])
+    with pytest.raises(ProtocolError, match="do not open"):
+        play.clients[0].receive(messages[0])
+
+
+def test_clients_that_sit_a_round_out() -> None:
+    """Who has too few neighbours left is left out before anybody masks with it: exact."""
+    done = 0
+    for trial in range(40):
+        play = Play(30, 10, 5)
+        chance = random.Random(trial)  # noqa: S311  # who drops out is no secret
+        silent = set(chance.sample(range(30), 9))
+        try:
+            play.reply(play.stage(range(30)))
+            messages = play.stage([n for n in range(30) if n not in silent])
+            play.reply(messages)
+            play.reply(play.stage(messages))
+            play.stage(messages)
+        except RoundFailed:
+            continue
+        assert play.server.result is not None
+        assert play.server.result.vector == RING.sum(play.vectors[n] for n in messages)
+        done += len(messages) < 21
+    assert done  # there were such clients, and their rounds ended well
+
+
+def test_fewer_clients_than_planned_for() -> None:
+    """Parameters hold for as many as were planned: below, clients and server refuse."""
+    session = masked.Session(RING, b"", Parameters(10, 6, 4, least=9))
+    clients = [masked.Client(session, i, RING.zeros(), MemoryLedger()) for i in range(10)]
+    adverts = {c.number: c.start() for c in clients}
+    server = masked.Server(session, range(10))
+    for number in range(8):
+        server.receive(number, adverts[number])
+    with pytest.raises(RoundFailed, match="it takes 9"):
+        server.advance()
+
+
+def test_bad_keys_and_numbers() -> None:
+    """Keys that nothing can be agreed with, and numbers that are none, are refused at the door."""
+    play = Play(5, 4, 3)
+    for at in (0, 32):
+        body = bytearray(inside(play.answers[0]))
+        body[at : at + 32] = bytes(32)
+        with pytest.raises(ProtocolError, match="public key"):
+            play.server.receive(0, frame(1, play.session.tag, 0, bytes(body)))
+    for number in (-1, 2**32 - 1, "x", None, True, 1.5):
+        with pytest.raises(ProtocolError, match="numbered"):
+            masked.Client(play.session, number, RING.zeros(), MemoryLedger())  # type: ignore[arg-type]
+        with pytest.raises(ProtocolError, match="numbered"):
+            masked.Server(play.session, [1, 2, number])  # type: ignore[list-item]
+    wider = Ring(tuple(Segment(s.length, 2**20) for s in RING.segments))
+    with pytest.raises(VectorError, match="another ring"):
+        masked.Client(play.session, 0, wider.zeros(), MemoryLedger())
+
+
+def test_one_answer_a_session() -> None:
+    """Asked about disjoint parts of one round, the helper answers for one: parts show more."""
+    play = HelperPlay()
+    for number in range(6):
+        play.server.receive(number, play.messages[number])
+    body = inside(play.server.request())
+    half = len(body) // 2
+    first = frame(12, play.session.tag, SERVER, body[:half])
+    second = frame(12, play.session.tag, SERVER, body[half:])
+    reply = play.helper.answer(play.session, first)
+    with pytest.raises(RefusalError):
+        play.helper.answer(play.session, second)
+    with pytest.raises(ProtocolError, match="another request"):
+        play.server.finish(reply)
+
+
+def test_a_client_has_one_contribution_under_any_number() -> None:
+    """A client that is given another number is still the same client."""
+    ledger = MemoryLedger()
+    play = HelperPlay()
+    helper.Client(play.session, 1, play.vectors[1], ledger).contribute()
+    again = helper.Client(play.session, 2, play.vectors[1], ledger)
+    with pytest.raises(RefusalError, match="contribution"):
+        again.contribute()

@@ -7,6 +7,8 @@ from pathlib import Path
 from linsketch.errors import LinsketchError
 from linsketch.securesum.base import refuse_repeated
 
+_APPLICATION = 0x4C534B4C  # "LSKL"
+
 
 class FileLedger:
     """Entries in an SQLite file; a note is synced to the disk before `note` returns.
@@ -18,7 +20,12 @@ class FileLedger:
         self.path = Path(path)
         try:
             self._database = sqlite3.connect(self.path, isolation_level=None)
-            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA synchronous = EXTRA")
+            known = self._database.execute("PRAGMA application_id").fetchone()[0]
+            tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if known != _APPLICATION and tables:
+                raise LinsketchError(f"{self.path} is no ledger of linsketch.")
+            self._database.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS noted (entry BLOB PRIMARY KEY) WITHOUT ROWID, STRICT"
             )
@@ -27,6 +34,8 @@ class FileLedger:
 
     def note(self, *entries: bytes) -> None:
         """Note all entries at once, or refuse if one has been noted."""
+        if not all(isinstance(entry, bytes) for entry in entries):
+            raise LinsketchError("A ledger notes bytes.")
         refuse_repeated(entries, ())
         try:
             self._database.execute("BEGIN IMMEDIATE")

@@ -30,7 +30,8 @@ _NOTICE = (
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, task TEXT NOT NULL, users INTEGER NOT NULL, sum BLOB, failure TEXT
+    round INTEGER PRIMARY KEY, task TEXT NOT NULL, users INTEGER NOT NULL, sum BLOB,
+    failure TEXT NOT NULL, CHECK ((sum IS NULL) = (failure <> ''))
 ) STRICT;
 """
 
@@ -98,7 +99,7 @@ class Transcript:
     def _connect(self) -> sqlite3.Connection:
         with self._errors():
             database = sqlite3.connect(self.path)
-            database.execute("PRAGMA synchronous = FULL")
+            database.execute("PRAGMA synchronous = EXTRA")
             return database
 
     @contextmanager

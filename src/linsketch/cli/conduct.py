@@ -134,7 +134,7 @@ def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any
         )
     if transcript.fact("data") != population.fingerprint:
         raise DataError(f"{path} was made from other data. Take another folder with --out.")
-    if transcript.fact("secure_sum") != facts["secure_sum"]:
+    if (transcript.fact("secure_sum") or CLEAR.fact) != facts["secure_sum"]:
         raise DataError(f"{path} was made with another secure sum. Take another folder with --out.")
     return transcript
 

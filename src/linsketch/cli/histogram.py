@@ -53,6 +53,7 @@ def histogram(
     from linsketch.planner import plan_histogram
     from linsketch.population.files import read_data
 
+    chosen = Secure(secure, dropout)
     rows = read_data(data, user=user, item=item, count=count, keys=keys)
     people, most = split(rows, rounds, items_per_user, seed)
     forecast = plan_histogram(
@@ -73,5 +74,5 @@ def histogram(
         truth=rows.item_totals if check else None,
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
-        secure=Secure(secure, dropout),
+        secure=chosen,
     )

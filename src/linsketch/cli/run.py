@@ -57,6 +57,7 @@ def run(
     from linsketch.planner import plan_campaign
     from linsketch.population.files import read_data
 
+    chosen = Secure(secure, dropout)
     rows = read_data(data, user=user, item=item, count=count, keys=keys)
     people, most = split(rows, rounds, items_per_user, seed)
     if threshold is not None and threshold > people.counts.sum():
@@ -85,5 +86,5 @@ def run(
         truth=rows.item_totals if check else None,
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
-        secure=Secure(secure, dropout),
+        secure=chosen,
     )

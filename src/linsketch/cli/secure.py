@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 from linsketch.campaign import Cohort
-from linsketch.errors import PlanningError
+from linsketch.errors import PlanningError, RoundFailed
 from linsketch.plan import Plan
 from linsketch.rings import Ring
 from linsketch.securesum import (
@@ -17,7 +17,6 @@ from linsketch.securesum import (
     MaskedSum,
     Parameters,
     SecureSum,
-    choose_parameters,
 )
 from linsketch.server import Server
 from linsketch.task import message
@@ -36,6 +35,8 @@ class Secure:
     def __post_init__(self) -> None:
         if self.protocol == "clear" and self.dropout:
             raise PlanningError("Dropouts are simulated with --secure masked or helper.")
+        if not 0 <= self.dropout < 1:
+            raise PlanningError(f"The share of dropouts lies in 0 .. 1, not {self.dropout}.")
 
     @property
     def fact(self) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class Secure:
         if self.protocol == "masked":
             return MaskedSum(self.dropout, seed, campaign=campaign)
         if self.protocol == "helper":
-            return HelperSum(self.dropout, seed, plan.smallest_cohort, campaign)
+            return HelperSum(self.dropout, seed, max(plan.smallest_cohort, 3), campaign)
         return ClearSum()
 
     def expected_seconds(self, plan: Plan, cohorts: Sequence[Cohort], users: int) -> float:
@@ -64,7 +65,10 @@ class Secure:
             return (encoding + _seconds(HelperSum(), ring, crowd)) * users
         few = MaskedSum(parameters=Parameters(_TRIAL, _TRIAL - 1, _TRIAL // 2))
         a_neighbour = _seconds(few, ring, crowd) / (_TRIAL - 1)
-        neighbours = choose_parameters(max(users // len(cohorts), 3)).neighbours
+        try:
+            neighbours = MaskedSum(self.dropout).planned(users // len(cohorts)).neighbours
+        except RoundFailed:  # too many drop out for any: the rounds will say so
+            neighbours = 1
         return (encoding + a_neighbour * neighbours) * users
 
 

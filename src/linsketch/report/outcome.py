@@ -67,7 +67,14 @@ def _warnings(plan: Plan, server: Server, secure: dict[str, Any]) -> list[str]:
         )
     if secure.get("dropout"):
         users = sum(closed.users for closed in server.rounds)
-        warnings.append(f"Users dropped out: counts are of the {users:,} who took part.")
+        warnings.append(
+            f"Users dropped out: counts are of the {users:,} who took part, a truth is of all."
+        )
+    aborted = [closed.task.round for closed in server.rounds if closed.failure]
+    if aborted:
+        warnings.append(
+            f"Rounds without a sum: {', '.join(map(str, aborted))}; their users are not counted."
+        )
     decoded = [closed for closed in server.rounds if closed.task.round not in server.failed_rounds]
     if server.rounds and not decoded:
         warnings.append("No round decoded, so nothing can be said. Raise the budget.")

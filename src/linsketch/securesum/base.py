@@ -59,6 +59,11 @@ def refuse_repeated(entries: Iterable[bytes], known: Iterable[bytes]) -> None:
         raise RefusalError("There has been a contribution to this campaign; there is one only.")
 
 
-def contribution(campaign: bytes, client: int) -> bytes:
-    """Return the ledger's entry for a client's contribution to a campaign."""
-    return hashlib.sha256(b"linsketch/contribution" + struct.pack("<I", client) + campaign).digest()
+def own_entry(campaign: bytes) -> bytes:
+    """Return the entry of a client's ledger for its contribution to a campaign."""
+    return hashlib.sha256(b"linsketch/contribution" + campaign).digest()
+
+
+def counted_entry(campaign: bytes, client: int) -> bytes:
+    """Return the entry of a helper's ledger for a client that it has counted in a campaign."""
+    return hashlib.sha256(b"linsketch/counted" + struct.pack("<I", client) + campaign).digest()

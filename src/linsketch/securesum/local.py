@@ -4,7 +4,7 @@ Every byte that would cross the network is made and read; only the network is mi
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from linsketch.rings import Ring
 from linsketch.securesum import helper, masked
 from linsketch.securesum.base import Contribution, MemoryLedger
 from linsketch.securesum.parameters import Parameters, choose_parameters
+from linsketch.tails import smallest_bound
 
 STAGES = 4  # of the masked protocol, in each of which a client may drop out
 
@@ -58,7 +59,7 @@ def _single(contributions: Iterable[Contribution]) -> list[Contribution]:
 class MaskedSum(LocalSum):
     """The masked protocol; parameters for the number of clients unless they are given."""
 
-    parameters: Parameters | Callable[[int], Parameters] = choose_parameters
+    parameters: Parameters | None = None
     campaign: bytes = b""
 
     def __call__(
@@ -66,14 +67,8 @@ class MaskedSum(LocalSum):
     ) -> Contribution:
         """Run all stages; clients drop out where chance says so."""
         given = _single(contributions)
-        if len(given) < 3:
-            raise RoundFailed(f"{len(given)} clients are too few for a secure sum; it takes 3.")
-        p = (
-            self.parameters
-            if isinstance(self.parameters, Parameters)
-            else self.parameters(len(given))
-        )
-        session = masked.Session(ring, context, p, self.campaign)
+        parameters = self.parameters or self.planned(len(given))
+        session = masked.Session(ring, context, parameters, self.campaign)
         last = self._last_stages(len(given), STAGES, context)
         clients = [
             masked.Client(session, number, each.vector, MemoryLedger())
@@ -95,6 +90,14 @@ class MaskedSum(LocalSum):
         self._count(ring, traffic.up, traffic.down)
         assert server.result is not None  # noqa: S101  # advance would have raised
         return server.result
+
+    def planned(self, clients: int) -> Parameters:
+        """Return parameters for so many clients, with room for a bad day's dropouts (1%)."""
+        gone = max(0.1, smallest_bound(clients, self.dropout, 0.01) / clients)
+        try:
+            return choose_parameters(clients, dropout=min(gone, 0.99))
+        except PlanningError as error:
+            raise RoundFailed(str(error)) from None
 
 
 @dataclass

@@ -22,11 +22,13 @@ class Parameters:
     clients: int
     neighbours: int
     threshold: int
+    least: int = 3  # clients that must be there for the numbers to hold; refused below
 
     def __post_init__(self) -> None:
         whole_number(self, "clients", 3, 2**32 - 2)
         whole_number(self, "neighbours", 2, self.clients - 1)
         whole_number(self, "threshold", 2, self.neighbours)
+        whole_number(self, "least", 3, self.clients)
         if self.neighbours % 2 and self.neighbours != self.clients - 1:
             raise PlanningError("The number of neighbours is even, or all others.")
 
@@ -54,7 +56,7 @@ def choose_parameters(
         raise PlanningError(f"A secure sum takes 3 clients or more, not {clients!r}.")
     if not (0 <= corrupt < 1 and 0 <= dropout < 1):
         raise PlanningError("The shares of corrupt clients and of dropouts lie in 0 .. 1.")
-    bad, gone = math.floor(corrupt * clients), math.ceil(dropout * clients)
+    bad, gone = (math.ceil(share * clients - 1e-9) for share in (corrupt, dropout))
     degrees = [] if complete else list(range(2, min(clients - 1, _MOST), 2))
     # What is asked of k only gets easier as k grows, but for rounding: search, then step back.
     targets = (bad, gone, security_bits, correctness_bits, split_view_safe)
@@ -64,10 +66,11 @@ def choose_parameters(
         low, high = (
             (low, middle) if _threshold(clients, degrees[middle], *targets) else (middle, high)
         )
-    for k in [*degrees[max(high - 4, 0) :], clients - 1]:
+    everybody = [clients - 1] if clients <= _MOST else []
+    for k in [*degrees[max(high - 4, 0) :], *everybody]:
         threshold = _threshold(clients, k, *targets)
         if threshold:
-            return Parameters(clients, k, threshold)
+            return Parameters(clients, k, threshold, max(clients - gone, threshold + 1, 3))
     raise PlanningError(
         f"With {clients:,} clients, {corrupt:.0%} of them corrupt and {dropout:.0%} dropping out, "
         "no threshold is safe and lets enough drop out. Take more clients, or fewer of either."
@@ -86,7 +89,9 @@ def _threshold(
 
     def safe(t: int) -> bool:
         most = 2 * t - k if split else t
-        return most > 0 and hypergeometric_tail(clients - 1, bad, k, most) <= allowed
+        # Dropouts may be gone before the graph is drawn: then more of the others are corrupt.
+        others = max(clients - 1 - gone, bad)
+        return most > 0 and hypergeometric_tail(others, bad, min(k, others), most) <= allowed
 
     low, high = 1, k + 1
     while high - low > 1:

@@ -7,6 +7,7 @@ for the sum of the masks of those it counts. Neither sees a vector as long as th
 """
 
 import hashlib
+import hmac
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,18 +15,18 @@ from functools import cached_property
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from linsketch.errors import ProtocolError, RefusalError, RoundFailed, WireError
+from linsketch.errors import ProtocolError, RefusalError, RoundFailed, VectorError, WireError
 from linsketch.rings import Ring, RingVector
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
-from linsketch.securesum.base import Contribution, Ledger, contribution
-from linsketch.securesum.frames import HEAD_BYTES, body_of, frame
+from linsketch.securesum.base import Contribution, Ledger, counted_entry, own_entry
+from linsketch.securesum.frames import FRAME_BYTES, SERVER, body_of, checked_number, frame
 from linsketch.securesum.masks import add_into, add_mask
 from linsketch.validation import instance, whole_number
 
 CONTRIBUTE, REQUEST, REPLY = 11, 12, 13
 CONFIRMATION_BYTES = 16
+DIGEST_BYTES = 16
 SEALED_BYTES = KEY_BYTES + CONFIRMATION_BYTES
-_SERVER = 0xFFFFFFFF  # stands for the server where a frame names a client
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Session:
     def __post_init__(self) -> None:
         instance(self, "ring", Ring)
         instance(self, "context", bytes)
-        whole_number(self, "smallest_cohort", 2, 2**32 - 2)
+        instance(self, "campaign", bytes)
+        whole_number(self, "smallest_cohort", 3, 2**32 - 2)
         if not isinstance(self.helper_key, bytes) or len(self.helper_key) != KEY_BYTES:
             raise ProtocolError("The helper's public key has 32 bytes.")
 
@@ -55,7 +57,7 @@ class Session:
     @property
     def client_bytes(self) -> int:
         """Bytes that a client sends."""
-        return HEAD_BYTES + SEALED_BYTES + self.ring.wire_bytes
+        return FRAME_BYTES + SEALED_BYTES + self.ring.wire_bytes
 
     def keys(
         self, private: X25519PrivateKey, public: bytes, number: int, sent: bytes
@@ -70,8 +72,10 @@ class Client:
     """One user's part: one message, once."""
 
     def __init__(self, session: Session, number: int, vector: RingVector, ledger: Ledger) -> None:
+        if vector.ring != session.ring:
+            raise VectorError("The vector belongs to another ring than the session's.")
         self.session = session
-        self.number = number
+        self.number = checked_number(number)
         self._vector: RingVector | None = session.ring.vector(vector.arrays)  # checked, a copy
         self._ledger = ledger
 
@@ -83,9 +87,9 @@ class Client:
         ephemeral = X25519PrivateKey.generate()
         sent = public_bytes(ephemeral)
         key, confirmation = session.keys(ephemeral, session.helper_key, self.number, sent)
-        add_mask(total, key)
+        self._ledger.note(own_entry(session.campaign))  # before it leaves
         self._vector = None
-        self._ledger.note(contribution(session.campaign, self.number))  # before it leaves
+        add_mask(total, key)
         body = sent + confirmation + total.pack_body()
         return frame(CONTRIBUTE, session.tag, self.number, body)
 
@@ -95,7 +99,7 @@ class Server:
 
     def __init__(self, session: Session, members: Iterable[int]) -> None:
         self.session = session
-        given = list(members)
+        given = [checked_number(member) for member in members]
         self._expected = set(given)
         if len(self._expected) < len(given):
             raise ProtocolError("A client number comes twice.")
@@ -128,14 +132,22 @@ class Server:
             )
         self._asked = True
         body = b"".join(struct.pack("<I", n) + sealed for n, sealed in self._sealed.items())
-        return frame(REQUEST, self.session.tag, _SERVER, body)
+        request = frame(REQUEST, self.session.tag, SERVER, body)
+        self._request = _digest(request)
+        return request
 
     def finish(self, reply: bytes) -> Contribution:
         """Take the sum of the masks off the sum of the vectors."""
         if not self._asked or self.result:
             raise ProtocolError("There is no answer to wait for.")
-        body = body_of(reply, REPLY, self.session.tag, _SERVER, self.session.ring.wire_bytes)
-        masks = self.session.ring.unpack_body(body)
+        size = DIGEST_BYTES + self.session.ring.wire_bytes
+        body = body_of(reply, REPLY, self.session.tag, SERVER, size)
+        if body[:DIGEST_BYTES] != self._request:
+            raise ProtocolError("The answer is to another request.")
+        try:
+            masks = self.session.ring.unpack_body(body[DIGEST_BYTES:])
+        except WireError as error:
+            raise ProtocolError(f"The helper: {error}") from None
         self.result = Contribution(self._total - masks, len(self._sealed))
         return self.result
 
@@ -143,8 +155,9 @@ class Server:
 class Helper:
     """Holds a private key, and a ledger of whom it has counted in which campaign.
 
-    It answers for a cohort of the planned size, and for no client twice: two sums that differ
-    in one client would show that client.
+    It answers once in a session, for a cohort of the planned size, and for no client twice in a
+    campaign: two sums that differ in one client would show that client. Client numbers are
+    those of the campaign, not of the round.
     """
 
     def __init__(self, private: X25519PrivateKey, ledger: Ledger) -> None:
@@ -161,7 +174,7 @@ class Helper:
         if session.helper_key != self.public_key:
             raise RefusalError("The session is for another helper.")
         record = 4 + SEALED_BYTES
-        body = body_of(request, REQUEST, session.tag, _SERVER, None)
+        body = body_of(request, REQUEST, session.tag, SERVER, None)
         if len(body) % record:
             raise ProtocolError("The request is cut short.")
         records = [body[i : i + record] for i in range(0, len(body), record)]
@@ -175,10 +188,15 @@ class Helper:
         for number, each in zip(numbers, records, strict=True):
             sent, confirmation = each[4 : 4 + KEY_BYTES], each[4 + KEY_BYTES :]
             key, expected = session.keys(self._private, sent, number, sent)
-            if expected != confirmation:
+            if not hmac.compare_digest(expected, confirmation):
                 raise ProtocolError(
                     f"What client {number} sealed is not for this round and client."
                 )
             add_mask(total, key)
-        self._ledger.note(*(contribution(session.campaign, number) for number in numbers))
-        return frame(REPLY, session.tag, _SERVER, total.pack_body())
+        counted = (counted_entry(session.campaign, number) for number in numbers)
+        self._ledger.note(b"linsketch/answered" + session.tag, *counted)
+        return frame(REPLY, session.tag, SERVER, _digest(request) + total.pack_body())
+
+
+def _digest(request: bytes) -> bytes:
+    return hashlib.sha256(request).digest()[:DIGEST_BYTES]

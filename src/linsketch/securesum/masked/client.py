@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from linsketch.errors import ProtocolError, RefusalError
+from linsketch.errors import ProtocolError, RefusalError, VectorError
 from linsketch.rings import RingVector
 from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
-from linsketch.securesum.base import Ledger, contribution
-from linsketch.securesum.frames import body_of, frame, unpack_bits
+from linsketch.securesum.base import Ledger, own_entry
+from linsketch.securesum.frames import body_of, checked_number, frame, unpack_bits
 from linsketch.securesum.masked.session import (
     ADVERTISE,
     COMMITMENT_BYTES,
@@ -64,8 +64,10 @@ class Client:
     ) -> None:
         if session.signed != (identity is not None):
             raise ProtocolError("A client signs if and only if the session has a directory.")
+        if vector.ring != session.ring:
+            raise VectorError("The vector belongs to another ring than the session's.")
         self.session = session
-        self.number = number
+        self.number = checked_number(number)
         self.stage = Stage.START
         self._vector = session.ring.vector(vector.arrays)  # checked, and a copy
         self._ledger = ledger
@@ -82,7 +84,8 @@ class Client:
         self._mask_key = mask_key(self.session, self.number, self._key_secret)
         advert = public_bytes(self._cipher_key) + public_bytes(self._mask_key)
         if self._identity:
-            advert += self._identity.sign(self.session.context_of(self.number) + advert)
+            advert += self._identity.sign(self.session.signed_text(self.number, advert))
+        self._advert = advert
         self.stage = Stage.NEIGHBOURS
         return frame(ADVERTISE, self.session.tag, self.number, advert)
 
@@ -108,20 +111,21 @@ class Client:
         session = self.session
         body = self._body(data, NEIGHBOURS, None)
         record = 4 + session.advert_bytes
-        if len(body) < 4 or (len(body) - 4) % record:
+        if len(body) < 4:
             raise ProtocolError("The list of neighbours is cut short.")
         (present,) = struct.unpack_from("<I", body)
+        if not session.least <= present <= session.parameters.clients:
+            raise RefusalError(f"{present} clients are too few, or more than the session has.")
+        wanted = session.degree(present)
+        if len(body) != 4 + wanted * record:
+            raise RefusalError(f"There are not the {wanted} neighbours that it takes.")
         records = [body[i : i + record] for i in range(4, len(body), record)]
         numbers = [struct.unpack_from("<I", each)[0] for each in records]
         adverts = [each[4:] for each in records]
-        wanted = session.degree(present)
-        if not session.parameters.threshold < present <= session.parameters.clients:
-            raise RefusalError(f"{present} clients are too few, or more than the session has.")
-        if len(numbers) != wanted or wanted < session.parameters.threshold:
-            raise RefusalError(f"{len(numbers)} neighbours are not the {wanted} it takes.")
         if len(set(numbers)) < len(numbers) or self.number in numbers:
             raise RefusalError("A neighbour comes twice, or is this client itself.")
-        if len({advert[: 2 * KEY_BYTES] for advert in adverts}) < len(adverts):
+        keys = [key for each in (*adverts, self._advert) for key in _keys(each)]
+        if len(set(keys)) < len(keys):
             raise RefusalError("Two neighbours have the same keys.")
         for number, advert in zip(numbers, adverts, strict=True):
             session.check_advert(number, advert)
@@ -130,7 +134,7 @@ class Client:
         of_key = shamir.share(self._key_secret, threshold, wanted)
         sealed = [
             self._cipher(number, advert, sending=True).encrypt(
-                _NONCE, shamir.to_bytes(seed) + shamir.to_bytes(key), None
+                _NONCE, shamir.to_bytes(seed) + shamir.to_bytes(key), self._advert + advert
             )
             for number, advert, seed, key in zip(numbers, adverts, of_seed, of_key, strict=True)
         ]
@@ -169,7 +173,7 @@ class Client:
             public = self._adverts[place][KEY_BYTES : 2 * KEY_BYTES]
             key = agree(self._mask_key, public, b"pair", pair_context(session, self.number, other))
             add_mask(total, key, negative=other < self.number)
-        self._ledger.note(contribution(session.campaign, self.number))  # before it leaves
+        self._ledger.note(own_entry(session.campaign))  # before it leaves
         self._held = held
         self.stage = Stage.SURVIVORS
         answer = frame(MASKED, session.tag, self.number, total.pack_body())
@@ -180,7 +184,9 @@ class Client:
     def _open(self, place: int, sealed: bytes) -> tuple[int, int]:
         number, advert = self._neighbours[place], self._adverts[place]
         try:
-            shares = self._cipher(number, advert, sending=False).decrypt(_NONCE, sealed, None)
+            # Bound to both adverts as either side knows them: nobody was shown other keys.
+            cipher = self._cipher(number, advert, sending=False)
+            shares = cipher.decrypt(_NONCE, sealed, advert + self._advert)
         except InvalidTag:
             raise ProtocolError(f"The shares of client {number} do not open.") from None
         return shamir.from_bytes(shares[:SHARE_BYTES]), shamir.from_bytes(shares[SHARE_BYTES:])
@@ -203,6 +209,10 @@ class Client:
         self.stage = Stage.DONE
         self._held = {}
         return frame(UNMASK, session.tag, self.number, b"".join(shares))
+
+
+def _keys(advert: bytes) -> tuple[bytes, bytes]:
+    return advert[:KEY_BYTES], advert[KEY_BYTES : 2 * KEY_BYTES]
 
 
 def mask_key(session: Session, number: int, secret: int) -> X25519PrivateKey:

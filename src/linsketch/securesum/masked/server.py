@@ -7,11 +7,13 @@ import struct
 from collections.abc import Iterable
 from enum import IntEnum
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from linsketch.errors import ProtocolError, RoundFailed, WireError
 from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
 from linsketch.securesum.base import Contribution
-from linsketch.securesum.frames import body_of, frame, pack_bits
+from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits
 from linsketch.securesum.masked.client import commit, mask_key, pair_context
 from linsketch.securesum.masked.session import (
     ADVERTISE,
@@ -44,7 +46,7 @@ class Server:
 
     def __init__(self, session: Session, members: Iterable[int]) -> None:
         self.session = session
-        self.members = list(members)
+        self.members = [checked_number(member) for member in members]
         if len(set(self.members)) < len(self.members):
             raise ProtocolError("A client number comes twice.")
         if not 3 <= len(self.members) <= session.parameters.clients:
@@ -63,7 +65,7 @@ class Server:
         self._total = session.ring.zeros()
         self._arrived: set[int] = set()
         self._shares: dict[int, dict[int, int]] = {}  # of whom: {place of the holder: share}
-        self._answered: set[int] = set()
+        self._probe = X25519PrivateKey.generate()
 
     def receive(self, sender: int, data: bytes) -> None:
         """Take a client's message; `sender` is whom the transport knows it to come from."""
@@ -89,6 +91,8 @@ class Server:
 
     def _take_advert(self, sender: int, body: bytes) -> None:
         self.session.check_advert(sender, body)
+        for key in (body[:KEY_BYTES], body[KEY_BYTES : 2 * KEY_BYTES]):
+            agree(self._probe, key, b"probe", b"")  # raises for what no key can be agreed with
         self._adverts[sender] = body
 
     def _take_shares(self, sender: int, body: bytes) -> None:
@@ -111,7 +115,6 @@ class Server:
         ]
         for owner, share in zip(owners, shares, strict=True):
             self._shares.setdefault(owner, {})[self._graph[owner].index(sender) + 1] = share
-        self._answered.add(sender)
 
     def advance(self) -> dict[int, bytes]:
         """Close the stage with those who answered; return what each client is to be sent.
@@ -127,10 +130,11 @@ class Server:
                 Stage.MASKED: self._survivors,
                 Stage.UNMASK: self._finish,
             }[self.stage]()
-        except RoundFailed:
+        except (RoundFailed, ProtocolError) as error:
             self.stage = Stage.CLOSED
             self._total = self.session.ring.zeros()
-            raise
+            self._shares, self._sealed, self._commitments = {}, {}, {}
+            raise RoundFailed(str(error)) from None
 
     def _next(self, stage: Stage, messages: dict[int, bytes]) -> dict[int, bytes]:
         self.stage = stage
@@ -139,10 +143,9 @@ class Server:
 
     def _tie(self) -> dict[int, bytes]:
         """Seat those who advertised on the circle and tell each its neighbours."""
-        threshold = self.session.parameters.threshold
-        if len(self._adverts) <= threshold:
+        if len(self._adverts) < self.session.least:
             raise RoundFailed(
-                f"{len(self._adverts)} clients advertised keys; it takes {threshold + 1}."
+                f"{len(self._adverts)} clients advertised keys; it takes {self.session.least}."
             )
         self._graph = self.session.graph(list(self._adverts))
         present = struct.pack("<I", len(self._adverts))
@@ -155,12 +158,17 @@ class Server:
     def _forward(self) -> dict[int, bytes]:
         """Hand every client the shares that its neighbours sealed for it."""
         threshold = self.session.parameters.threshold
+        shared = set(self._sealed)
+        # Whoever has too few neighbours left sits this round out, before anybody masks with it.
+        while alone := {
+            own for own in shared if sum(o in shared for o in self._graph[own]) < threshold
+        }:
+            shared -= alone
+        self._sealed = {own: self._sealed[own] for own in shared}
         messages = {}
         for own in self._sealed:
             others = self._graph[own]
             there = [other in self._sealed for other in others]
-            if sum(there) < threshold:
-                continue  # its secrets could not be reconstructed: it sits this round out
             self._inbox[own] = [other for other, flag in zip(others, there, strict=True) if flag]
             body = b"".join(
                 self._sealed[other][self._graph[other].index(own)] for other in self._inbox[own]

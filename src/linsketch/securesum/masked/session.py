@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from linsketch.errors import PlanningError, RefusalError
 from linsketch.rings import Ring
 from linsketch.securesum.agreement import KEY_BYTES
-from linsketch.securesum.frames import HEAD_BYTES
+from linsketch.securesum.frames import FRAME_BYTES
 from linsketch.securesum.parameters import Parameters
 from linsketch.securesum.shamir import SHARE_BYTES
 from linsketch.validation import instance
@@ -42,6 +42,7 @@ class Session:
     def __post_init__(self) -> None:
         instance(self, "ring", Ring)
         instance(self, "context", bytes)
+        instance(self, "campaign", bytes)
         instance(self, "parameters", Parameters)
         if self.directory is not None and len(self.directory) < self.parameters.clients:
             raise PlanningError("The directory has fewer clients than the session.")
@@ -51,7 +52,13 @@ class Session:
         """16 bytes that every message names."""
         p = self.parameters
         numbers = struct.pack(
-            "<IIIBI", p.clients, p.neighbours, p.threshold, self.signed, len(self.campaign)
+            "<IIIIBI",
+            p.clients,
+            p.neighbours,
+            p.threshold,
+            p.least,
+            self.signed,
+            len(self.campaign),
         )
         head = b"linsketch/masked/1" + numbers + self.campaign
         return hashlib.sha256(head + self.ring.tag(self.context)).digest()[:16]
@@ -70,6 +77,11 @@ class Session:
         """Return what keys between clients of this session are bound to."""
         return self.tag + struct.pack(f"<{len(clients)}I", *clients)
 
+    @property
+    def least(self) -> int:
+        """Clients that must be there: as many as planned, and more than the threshold."""
+        return max(self.parameters.least, self.parameters.threshold + 1)
+
     def degree(self, present: int) -> int:
         """Return how many neighbours each of so many clients has."""
         return min(self.parameters.neighbours, present - 1)
@@ -86,6 +98,10 @@ class Session:
             own: [order[(seat + step) % many] for step in steps] for seat, own in enumerate(order)
         }
 
+    def signed_text(self, client: int, keys: bytes) -> bytes:
+        """Return what a client signs."""
+        return b"linsketch/advert/1" + self.context_of(client) + keys
+
     def check_advert(self, client: int, advert: bytes) -> None:
         """Refuse keys that their owner has not signed, where clients sign."""
         if self.directory is None:
@@ -95,18 +111,18 @@ class Session:
         keys, signature = advert[: 2 * KEY_BYTES], advert[2 * KEY_BYTES :]
         try:
             key = Ed25519PublicKey.from_public_bytes(self.directory[client])
-            key.verify(signature, self.context_of(client) + keys)
-        except (InvalidSignature, ValueError):
+            key.verify(signature, self.signed_text(client, keys))
+        except (InvalidSignature, TypeError, ValueError):
             raise RefusalError(f"Client {client} did not sign these keys.") from None
 
     @property
     def traffic(self) -> "Traffic":
         """What a client sends and receives, if nobody drops out."""
         k = self.parameters.neighbours
-        up = 4 * HEAD_BYTES + self.advert_bytes + COMMITMENT_BYTES + k * SEALED_BYTES
+        up = 4 * FRAME_BYTES + self.advert_bytes + COMMITMENT_BYTES + k * SEALED_BYTES
         up += self.ring.wire_bytes + k * SHARE_BYTES
         flags = -(-k // 8)
-        down = 3 * HEAD_BYTES + 4 + k * (4 + self.advert_bytes) + flags + k * SEALED_BYTES + flags
+        down = 3 * FRAME_BYTES + 4 + k * (4 + self.advert_bytes) + flags + k * SEALED_BYTES + flags
         return Traffic(self.ring.wire_bytes, up, down)
 
 
