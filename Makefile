@@ -25,6 +25,7 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 table1 results
+	cp experiments/out/fig1.png experiments/out/table1.png docs/figures/
 
 sizes: $(READY)
 	$(BIN)/python bench/sizes.py

@@ -48,7 +48,9 @@ def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -
         for curve in dict.fromkeys(line[1] for line in own):
             xs, ys = zip(*((x, y) for _, name, x, y, _ in own if name == curve), strict=True)
             predicted = next(line[4] for line in own if line[1] == curve)
-            label = f"{curve}: slope {slope(xs, ys):+.2f} (Table 1: {predicted})"
+            label = curve
+            if len(xs) > 1:
+                label += f": slope {slope(xs, ys):+.2f} (Table 1: {predicted})"
             axes.plot(xs, ys, marker="o", label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
