@@ -87,8 +87,10 @@ class Play:
         """Play honestly, everybody present; return the messages of the server's stage."""
         everybody = range(len(self.clients))
         messages = self.stage(everybody)
-        for _ in range(stage):
+        for number in range(stage):
             self.reply(messages)
+            if number == 1:
+                self.masked = dict(self.answers)
             messages = self.stage(everybody)
         return messages
 
@@ -252,10 +254,40 @@ def test_one_kind_of_share_for_a_peer() -> None:
             play.clients[number].receive(message)
 
 
+def seed_and_keys(play: Play, victim: int) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
+    """Return what clients would give who answer any list: a seed's shares, the others' keys'."""
+    seed: dict[int, int] = {}
+    keys: dict[int, dict[int, int]] = {}
+    for holder, client in enumerate(play.clients):
+        for place, (of_seed, of_key) in client._held.items():
+            owner = client._neighbours[place]
+            at = play.server._graph[owner].index(holder) + 1
+            if owner == victim:
+                seed[at] = of_seed
+            else:
+                keys.setdefault(owner, {})[at] = of_key
+    return seed, keys
+
+
 def test_survivor_lists_below_the_threshold() -> None:
-    """A list of too few survivors would have the server take off nearly all masks: refused."""
+    """A list of too few survivors would have the server take off all masks: refused.
+
+    Clients that answered it would give the seed of the one that is said to have survived, and the
+    keys of all others: that is its vector.
+    """
     play = Play(9, 8, 4)
     messages = play.until(2)
+    session, t, victim = play.session, 4, 3
+    seed, keys = seed_and_keys(play, victim)
+    total = RING.unpack_body(inside(play.masked[victim]))
+    own = derive(shamir.to_bytes(shamir.reconstruct(seed, t)), b"self", session.context_of(victim))
+    add_mask(total, own, negative=True)
+    for other, shares in keys.items():
+        key = mask_key(session, other, shamir.reconstruct(shares, t))
+        public = play.server._adverts[victim][32:64]
+        pair = agree(key, public, b"pair", pair_context(session, victim, other))
+        add_mask(total, pair, negative=other > victim)
+    assert total == play.vectors[victim]
     for alive in ([False] * 8, [True] * 3 + [False] * 5):
         with pytest.raises(RefusalError, match="fewer"):
             play.clients[0].receive(frame(SURVIVORS, play.session.tag, 0, pack_bits(alive)))
@@ -307,7 +339,11 @@ def neighbours(play: Play, numbers: list[int], present: int) -> bytes:
 
 
 def test_graphs_without_enough_neighbours() -> None:
-    """A client with few neighbours, itself or one of them twice, would be easily unmasked."""
+    """A client with few neighbours, itself or one of them twice, would be easily unmasked.
+
+    Its masks with corrupt neighbours are known to them: with those alone, and its seed, its vector
+    is (as in `test_survivor_lists_below_the_threshold`).
+    """
     play = Play(10, 6, 4)
     for numbers, present, says in (
         ([1, 2, 3], 10, "neighbours"),
