@@ -6,6 +6,7 @@ encode real vectors and read them back: nothing is modelled.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from linsketch.client.subsample import binomial_sample, threshold_sample
 from linsketch.plan import Sampling, largest_total, on_grid
 from linsketch.planner.tables import cell_bits
 from linsketch.server.tuning import halfway
+from linsketch.sketch.countsketch import HashedKeys
 from linsketch.sketch.iblt import Layout
 from linsketch.sketch.sizing import smallest_size
 
@@ -50,6 +52,12 @@ def seeds(round_: int) -> Seeds:
     return Seeds(HASHES.seed, round_)
 
 
+@lru_cache(maxsize=128)
+def hashed_domain(hashes: Seeds) -> HashedKeys:
+    """Hash the domain once for all sizes, runs and numbers of rows."""
+    return CountSketch(KEYS, max(ROWS), 1, 1, hashes, hashes).hash_keys(DOMAIN)
+
+
 @dataclass(frozen=True)
 class CountMedian:
     """A count sketch of `rows` rows; words are counters of 16 bits."""
@@ -80,7 +88,7 @@ class CountMedian:
             histogram = data.histogram
             some = histogram > 0
             vector = sketch.encode_keys(DOMAIN[some], histogram[some])
-            total += sketch.estimate_keys(vector, DOMAIN)
+            total += sketch.estimate_hashed(vector, hashed_domain(hashes))
             yield total
 
 

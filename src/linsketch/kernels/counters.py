@@ -1,4 +1,4 @@
-"""Count sketches: the medians of many keys at once."""
+"""Count sketches: hashes and medians of many keys at once."""
 
 from typing import Any
 
@@ -11,24 +11,25 @@ _HALF = uint64(32)
 
 
 @njit(cache=True)
-def medians(
-    counters: Any, width: int, places: Any, signs: Any, tweaks: Any, sign_tweaks: Any, out: Any
-) -> None:
-    """Estimate keys from their digests for places and signs: the median of the rows.
+def high_halves(digests: Any, tweaks: Any, halves: Any) -> None:
+    """Compute the high half of each digest's word for each tweak (a column)."""
+    for key in range(len(digests)):
+        for row in range(len(tweaks)):
+            halves[key, row] = mix(digests[key] ^ tweaks[row]) >> _HALF
 
-    The places and signs are those of `CounterSketch._places` and `CountSketch._signs`.
-    """
-    rows = len(tweaks)
+
+@njit(cache=True)
+def medians(counters: Any, rows: int, width: int, places: Any, signs: Any, out: Any) -> None:
+    """Estimate keys from the halves of their places and signs: the median of the rows."""
     values = np.empty(rows, np.int64)
     for key in range(len(places)):
         for row in range(rows):
-            half = mix(places[key] ^ tweaks[row]) >> _HALF
-            value = counters[row * width + ((half * uint64(width)) >> _HALF)]
-            if mix(signs[key] ^ sign_tweaks[row]) >> uint64(63):
-                value = -value
-            at = row  # insertion sort: rows are few
-            while at > 0 and values[at - 1] > value:
-                values[at] = values[at - 1]
-                at -= 1
-            values[at] = value
+            place = (uint64(places[key, row]) * uint64(width)) >> _HALF
+            value = counters[row * width + place]
+            value = -value if signs[key, row] >> 31 else value
+            for at in range(row):  # insertion sort, without a branch that depends on data
+                other = values[at]
+                values[at] = min(other, value)
+                value = max(other, value)
+            values[row] = value
         out[key] = (values[(rows - 1) // 2] + values[rows // 2]) / 2

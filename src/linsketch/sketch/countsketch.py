@@ -4,9 +4,10 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Estimates, Words
@@ -105,6 +106,13 @@ class CounterSketch(Sketch):
         return self.estimate_keys(vector, self.keys.encode(items).keys)
 
 
+class HashedKeys(NamedTuple):
+    """Keys, hashed: a row a key, a column a row of the sketch."""
+
+    places: NDArray[np.uint32]
+    signs: NDArray[np.uint32]
+
+
 @dataclass(frozen=True)
 class CountSketch(CounterSketch):
     """Count-median: signed counters, the median of the rows. Unbiased.
@@ -144,23 +152,30 @@ class CountSketch(CounterSketch):
         counters[counters > self.max_count] -= self._modulus
         return counters
 
-    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
-        """Estimate the counts of keys, all rows of a key at once."""
-        self._own(vector)
+    def hash_keys(self, keys: Words) -> HashedKeys:
+        """Hash keys once, for estimates from many vectors; they serve fewer rows, too."""
         self._checked_keys(keys)
-        seed, *tweaks = self.locations.words("locations", 1 + self.rows)
-        sign_seed, *sign_tweaks = self.signs.words("signs", 1 + self.rows)
-        estimates = np.empty(len(keys))
+        hashed = []
+        for label, seeds in (("locations", self.locations), ("signs", self.signs)):
+            seed, *tweaks = seeds.words(label, 1 + self.rows)
+            halves = np.empty((len(keys), self.rows), np.uint32)
+            digests = hashing.digest(keys, seed)
+            kernels.counters.high_halves(digests, np.array(tweaks, np.uint64), halves)
+            hashed.append(halves)
+        return HashedKeys(*hashed)
+
+    def estimate_hashed(self, vector: RingVector, hashed: HashedKeys) -> Estimates:
+        """Estimate the counts of keys that were hashed for these locations and signs."""
+        self._own(vector)
+        estimates = np.empty(len(hashed.places))
         kernels.counters.medians(
-            self.counters(vector),
-            self.width,
-            hashing.digest(keys, seed),
-            hashing.digest(keys, sign_seed),
-            np.array(tweaks, np.uint64),
-            np.array(sign_tweaks, np.uint64),
-            estimates,
+            self.counters(vector), self.rows, self.width, hashed.places, hashed.signs, estimates
         )
         return estimates
+
+    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
+        """Estimate the counts of keys."""
+        return self.estimate_hashed(vector, self.hash_keys(keys))
 
     def combine(self, row_estimates: Counts) -> Estimates:
         """Take the median of the rows."""
