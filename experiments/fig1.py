@@ -1,6 +1,6 @@
 """Figure 1: F1 against communication, R = 30, τ = 50, M = 10,000.
 
-    python -m experiments fig1         2 minutes on 2 cores
+    python -m experiments fig1    2 minutes on 2 cores
 Expect, at C = 2,000: count-median 0.04 (shared) and 0.10 (fresh), IBLT adaptive 0.83, compact 0.91.
 """
 
