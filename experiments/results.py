@@ -129,8 +129,8 @@ def claims(
         f"{fall('IBLT, adaptive')}.",
         "- *Adaptive is on par with the best fixed t*: at 500 words or more it is at most "
         f"{gap:.3f} below the best of eight.",
-        "- *Our algorithms consistently outperform the sketching based method*: not where few items "
-        "are heavy and hashes fresh.",
+        "- *Our algorithms consistently outperform the sketching based method*: not where few "
+        "items are heavy and hashes fresh.",
         "  At R = 10, τ = 200, M = 2,000, C = 1,000: "
         + ", ".join(f"{point.curve} {point.f1:.2f}" for point in few_heavy)
         + " (the grid has more).",
