@@ -42,7 +42,8 @@ def main(
     if words is not None and not words.is_file():
         raise typer.BadParameter(f"There is no file {words}.")
     file = str(words) if words else ""
-    caption = f"Drawn from {load(file).name}, cut to 3 characters: not the paper's, which were StackOverflow's."
+    caption = f"Drawn from {load(file).name}, cut to 3 characters: "
+    caption += "not the paper's, which were StackOverflow's."
     for name in figures:
         FIGURES[name](
             Results(out, file),
