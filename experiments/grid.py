@@ -1,6 +1,6 @@
 """The full grid of section 7: R, τ, M and C, as Parquet and a page of small multiples.
 
-python -m experiments grid    some 12 minutes on 2 cores; goes on where it was interrupted
+python -m experiments grid    11 minutes on 2 cores; goes on where it was interrupted
 """
 
 from dataclasses import asdict

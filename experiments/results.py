@@ -1,6 +1,6 @@
 """RESULTS.md: words for F1 of 0.8, 0.9 and 0.95 at R = 30, τ = 50, M = 10,000, beside the claims.
 
-python -m experiments results    5 minutes on 2 cores (15 runs)
+python -m experiments results    at most 9 minutes on 2 cores (15 runs), less after fig1
 """
 
 import math
