@@ -29,8 +29,7 @@ from linsketch.securesum import (
 )
 from linsketch.securesum.agreement import agree
 from linsketch.securesum.frames import CHECKSUM_BYTES, HEAD_BYTES, SERVER, frame, pack_bits
-from linsketch.securesum.masked.client import mask_key, pair_context
-from linsketch.securesum.masked.session import SURVIVORS, UNMASK
+from linsketch.securesum.masked.session import SURVIVORS, UNMASK, mask_key, pair_context
 from linsketch.securesum.masks import add_mask, derive
 
 RING = Ring((Segment(6, 2**14), Segment(6, 509), Segment(6, largest_prime(17))))
@@ -114,7 +113,6 @@ def check(play: Play, last: list[int]) -> bool:
             play.server.advance()
         return False
     arrived = play.server._arrived
-    assert arrived == {i for i, stop in enumerate(last) if stop > 2 and i in arrived}
     assert result.users == len(arrived)
     assert result.vector == RING.sum(play.vectors[i] for i in arrived)
     assert arrived == {i for i, stop in enumerate(last) if stop > 2}
@@ -506,7 +504,7 @@ def test_wrong_shares_fail_the_round() -> None:
             answer = play.answers[number]
             for place, owner in enumerate(play.server._inbox[number]):
                 if (owner == 4) == gone and number < 3:
-                    answer = altered(answer, 16 * place)
+                    answer = altered(answer, 16 * place + number)  # errors that cannot cancel
             play.server.receive(number, answer)
         with pytest.raises(RoundFailed, match="reconstruct"):
             play.server.advance()

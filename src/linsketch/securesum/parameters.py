@@ -66,7 +66,7 @@ def choose_parameters(
         low, high = (
             (low, middle) if _threshold(clients, degrees[middle], *targets) else (middle, high)
         )
-    everybody = [clients - 1] if clients <= _MOST else []
+    everybody = [clients - 1] if complete or clients <= _MOST else []
     for k in [*degrees[max(high - 4, 0) :], *everybody]:
         threshold = _threshold(clients, k, *targets)
         if threshold:

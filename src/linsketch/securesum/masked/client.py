@@ -5,7 +5,6 @@ raises and changes nothing. Threat model: a server that is curious, and up to th
 clients that help it (docs/security.md).
 """
 
-import hashlib
 import struct
 from enum import Enum
 
@@ -22,7 +21,6 @@ from linsketch.securesum.base import Ledger, own_entry
 from linsketch.securesum.frames import body_of, checked_number, frame, unpack_bits
 from linsketch.securesum.masked.session import (
     ADVERTISE,
-    COMMITMENT_BYTES,
     INBOX,
     MASKED,
     NEIGHBOURS,
@@ -31,6 +29,9 @@ from linsketch.securesum.masked.session import (
     SURVIVORS,
     UNMASK,
     Session,
+    commit,
+    mask_key,
+    pair_context,
 )
 from linsketch.securesum.masks import add_mask, derive
 from linsketch.securesum.shamir import SHARE_BYTES
@@ -213,20 +214,3 @@ class Client:
 
 def _keys(advert: bytes) -> tuple[bytes, bytes]:
     return advert[:KEY_BYTES], advert[KEY_BYTES : 2 * KEY_BYTES]
-
-
-def mask_key(session: Session, number: int, secret: int) -> X25519PrivateKey:
-    """Return the private key that a client's pairwise masks come from."""
-    data = derive(shamir.to_bytes(secret), b"mask key", session.context_of(number))
-    return X25519PrivateKey.from_private_bytes(data)
-
-
-def pair_context(session: Session, one: int, other: int) -> bytes:
-    """Return the context of two clients' common mask, the same for both."""
-    return session.context_of(min(one, other), max(one, other))
-
-
-def commit(session: Session, number: int, secret: int) -> bytes:
-    """Return what ties the server to a client's self-mask secret without showing it."""
-    data = b"linsketch/commit" + session.context_of(number) + shamir.to_bytes(secret)
-    return hashlib.sha256(data).digest()[:COMMITMENT_BYTES]

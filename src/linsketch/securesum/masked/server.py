@@ -14,7 +14,6 @@ from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
 from linsketch.securesum.base import Contribution
 from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits
-from linsketch.securesum.masked.client import commit, mask_key, pair_context
 from linsketch.securesum.masked.session import (
     ADVERTISE,
     COMMITMENT_BYTES,
@@ -26,6 +25,9 @@ from linsketch.securesum.masked.session import (
     SURVIVORS,
     UNMASK,
     Session,
+    commit,
+    mask_key,
+    pair_context,
 )
 from linsketch.securesum.masks import add_into, add_mask, derive
 from linsketch.securesum.shamir import SHARE_BYTES

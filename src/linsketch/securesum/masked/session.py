@@ -9,11 +9,14 @@ from functools import cached_property
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch.errors import PlanningError, RefusalError
 from linsketch.rings import Ring
+from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES
 from linsketch.securesum.frames import FRAME_BYTES
+from linsketch.securesum.masks import derive
 from linsketch.securesum.parameters import Parameters
 from linsketch.securesum.shamir import SHARE_BYTES
 from linsketch.validation import instance
@@ -133,3 +136,20 @@ class Traffic:
     vector: int
     up: int
     down: int
+
+
+def mask_key(session: Session, number: int, secret: int) -> X25519PrivateKey:
+    """Return the private key that a client's pairwise masks come from."""
+    data = derive(shamir.to_bytes(secret), b"mask key", session.context_of(number))
+    return X25519PrivateKey.from_private_bytes(data)
+
+
+def pair_context(session: Session, one: int, other: int) -> bytes:
+    """Return the context of two clients' common mask, the same for both."""
+    return session.context_of(min(one, other), max(one, other))
+
+
+def commit(session: Session, number: int, secret: int) -> bytes:
+    """Return what ties the server to a client's self-mask secret without showing it."""
+    data = b"linsketch/commit" + session.context_of(number) + shamir.to_bytes(secret)
+    return hashlib.sha256(data).digest()[:COMMITMENT_BYTES]
