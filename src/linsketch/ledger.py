@@ -52,6 +52,14 @@ class FileLedger:
         except sqlite3.Error as error:
             raise LinsketchError(f"Cannot note in the ledger {self.path}: {error}.") from None
 
+    def has(self, entry: bytes) -> bool:
+        """Return whether an entry has been noted."""
+        try:
+            query = "SELECT count(*) FROM noted WHERE entry = ?"
+            return bool(self._database.execute(query, (entry,)).fetchone()[0])
+        except sqlite3.Error as error:
+            raise LinsketchError(f"Cannot read the ledger {self.path}: {error}.") from None
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

@@ -39,6 +39,10 @@ class Ledger(Protocol):
         """Note all entries at once, durably, or raise `RefusalError` if one has been noted."""
         ...
 
+    def has(self, entry: bytes) -> bool:
+        """Return whether an entry has been noted."""
+        ...
+
 
 class MemoryLedger:
     """A ledger that forgets: for simulations, where a process is the whole campaign."""
@@ -51,17 +55,29 @@ class MemoryLedger:
         refuse_repeated(entries, self._noted.intersection(entries))
         self._noted.update(entries)
 
+    def has(self, entry: bytes) -> bool:
+        """Return whether an entry has been noted."""
+        return entry in self._noted
+
 
 def refuse_repeated(entries: Iterable[bytes], known: Iterable[bytes]) -> None:
     """Raise if an entry comes twice or is known."""
     given = list(entries)
     if len(set(given)) < len(given) or any(True for _ in known):
-        raise RefusalError("There has been a contribution to this campaign; there is one only.")
+        raise RefusalError(
+            "A contribution to this campaign, or this step of its round, has been made; there is "
+            "one only."
+        )
 
 
 def own_entry(campaign: bytes) -> bytes:
     """Return the entry of a client's ledger for its contribution to a campaign."""
     return hashlib.sha256(b"linsketch/contribution" + campaign).digest()
+
+
+def step_entry(session: bytes, kind: int) -> bytes:
+    """Return the entry of a client's ledger for an answer of one kind in a session."""
+    return hashlib.sha256(b"linsketch/step" + session + bytes([kind])).digest()
 
 
 def counted_entry(campaign: bytes, client: int) -> bytes:

@@ -1,12 +1,15 @@
 """The client of a masked sum (Bell et al. 2020, semi-honest): bytes in, bytes out.
 
 A message that is out of order, of another session or client, of the wrong size or tampered with
-raises and changes nothing. Threat model: a server that is curious, and up to the planned share of
-clients that help it (docs/security.md).
+raises and changes nothing. Every answer that gives something away is noted in the ledger first:
+not even a copy of the client's memory gives another. Threat model: a server that is curious, and
+up to the planned share of clients that help it (docs/security.md).
 """
 
+import json
 import struct
 from enum import Enum
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -17,8 +20,8 @@ from linsketch.errors import ProtocolError, RefusalError, VectorError
 from linsketch.rings import RingVector
 from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
-from linsketch.securesum.base import Ledger, own_entry
-from linsketch.securesum.frames import body_of, checked_number, frame, unpack_bits
+from linsketch.securesum.base import Ledger, own_entry, step_entry
+from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits, unpack_bits
 from linsketch.securesum.masked.session import (
     ADVERTISE,
     INBOX,
@@ -100,6 +103,55 @@ class Client:
             return self._unmask(data)
         raise ProtocolError(f"Client {self.number} waits for {self.stage.value}.")
 
+    def memory(self) -> bytes:
+        """Return what the next step needs, for a process that ends between two steps.
+
+        It holds the client's secrets and belongs where its data are.
+        """
+        data: dict[str, Any] = {
+            "session": self.session.tag.hex(),
+            "number": self.number,
+            "stage": self.stage.name,
+            "neighbours": self._neighbours,
+            "adverts": [advert.hex() for advert in self._adverts],
+            "held": list(self._held.items()),
+        }
+        if self.stage in (Stage.NEIGHBOURS, Stage.INBOX):
+            data["secrets"] = {
+                "vector": self._vector.pack_body().hex(),
+                "cipher_key": self._cipher_key.private_bytes_raw().hex(),
+                "key_secret": self._key_secret,
+                "self_secret": self._self_secret,
+                "advert": self._advert.hex(),
+            }
+        return json.dumps(data).encode()
+
+    @classmethod
+    def recalled(
+        cls,
+        session: Session,
+        memory: bytes,
+        ledger: Ledger,
+        identity: Ed25519PrivateKey | None = None,
+    ) -> "Client":
+        """Return the client that `memory` was called of."""
+        data = json.loads(memory)
+        if data["session"] != session.tag.hex():
+            raise ProtocolError("This client takes part in another session.")
+        client = cls(session, data["number"], session.ring.zeros(), ledger, identity)
+        client.stage = Stage[data["stage"]]
+        client._neighbours = data["neighbours"]
+        client._adverts = [bytes.fromhex(advert) for advert in data["adverts"]]
+        client._held = {place: (of_seed, of_key) for place, (of_seed, of_key) in data["held"]}
+        if secrets := data.get("secrets"):
+            client._vector = session.ring.unpack_body(bytes.fromhex(secrets["vector"]))
+            raw = bytes.fromhex(secrets["cipher_key"])
+            client._cipher_key = X25519PrivateKey.from_private_bytes(raw)
+            client._key_secret, client._self_secret = secrets["key_secret"], secrets["self_secret"]
+            client._mask_key = mask_key(session, client.number, client._key_secret)
+            client._advert = bytes.fromhex(secrets["advert"])
+        return client
+
     def _expect(self, stage: Stage) -> None:
         if self.stage is not stage:
             raise ProtocolError(f"Client {self.number} waits for {self.stage.value}.")
@@ -139,6 +191,7 @@ class Client:
             )
             for number, advert, seed, key in zip(numbers, adverts, of_seed, of_key, strict=True)
         ]
+        self._ledger.note(step_entry(session.tag, SHARES))
         self._neighbours, self._adverts = numbers, adverts
         self.stage = Stage.INBOX
         commitment = commit(session, self.number, self._self_secret)
@@ -150,22 +203,29 @@ class Client:
         return ChaCha20Poly1305(agree(self._cipher_key, advert[:KEY_BYTES], b"shares", context))
 
     def _mask(self, data: bytes) -> bytes:
-        """Open the neighbours' shares; mask the vector; note the contribution; send it."""
+        """Open the neighbours' shares; mask the vector; note the contribution; send it.
+
+        A neighbour whose box does not open is left out like one that sent none: the answer says
+        with whom the vector is masked.
+        """
         session, many = self.session, len(self._neighbours)
         flags = -(-many // 8)
         body = self._body(data, INBOX, None)
         present = unpack_bits(body[:flags], many)
         if len(body) != flags + sum(present) * SEALED_BYTES:
             raise ProtocolError("The shares of the neighbours are cut short.")
-        if sum(present) < session.parameters.threshold:
-            raise RefusalError(
-                f"{sum(present)} neighbours sent shares; it takes {session.parameters.threshold}."
-            )
         held, at = {}, flags
         for place, there in enumerate(present):
             if there:
-                held[place] = self._open(place, body[at : at + SEALED_BYTES])
+                shares = self._open(place, body[at : at + SEALED_BYTES])
                 at += SEALED_BYTES
+                if shares:
+                    held[place] = shares
+        if len(held) < session.parameters.threshold:
+            raise RefusalError(
+                f"{len(held)} neighbours sent shares that open; it takes "
+                f"{session.parameters.threshold}."
+            )
         total = session.ring.vector(self._vector.arrays)
         seed = derive(shamir.to_bytes(self._self_secret), b"self", session.context_of(self.number))
         add_mask(total, seed)
@@ -177,20 +237,21 @@ class Client:
         self._ledger.note(own_entry(session.campaign))  # before it leaves
         self._held = held
         self.stage = Stage.SURVIVORS
-        answer = frame(MASKED, session.tag, self.number, total.pack_body())
+        partners = pack_bits([place in held for place in range(many)])
+        answer = frame(MASKED, session.tag, self.number, partners + total.pack_body())
         # What is not needed any more cannot leak any more.
         del self._vector, self._self_secret, self._key_secret, self._mask_key, self._cipher_key
         return answer
 
-    def _open(self, place: int, sealed: bytes) -> tuple[int, int]:
+    def _open(self, place: int, sealed: bytes) -> tuple[int, int] | None:
         number, advert = self._neighbours[place], self._adverts[place]
         try:
             # Bound to both adverts as either side knows them: nobody was shown other keys.
             cipher = self._cipher(number, advert, sending=False)
             shares = cipher.decrypt(_NONCE, sealed, advert + self._advert)
-        except InvalidTag:
-            raise ProtocolError(f"The shares of client {number} do not open.") from None
-        return shamir.from_bytes(shares[:SHARE_BYTES]), shamir.from_bytes(shares[SHARE_BYTES:])
+            return shamir.from_bytes(shares[:SHARE_BYTES]), shamir.from_bytes(shares[SHARE_BYTES:])
+        except (InvalidTag, ProtocolError):
+            return None
 
     def _unmask(self, data: bytes) -> bytes:
         """Give one share for each neighbour: of its seed if it survived, of its key if not."""
@@ -207,6 +268,7 @@ class Client:
             shamir.to_bytes(of_seed if alive[place] else of_key)
             for place, (of_seed, of_key) in self._held.items()
         ]
+        self._ledger.note(step_entry(session.tag, UNMASK))
         self.stage = Stage.DONE
         self._held = {}
         return frame(UNMASK, session.tag, self.number, b"".join(shares))

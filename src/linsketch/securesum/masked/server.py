@@ -1,9 +1,11 @@
 """The server of a masked sum: it takes what arrives, and closes stages when its caller says so.
 
-It holds one running total, never the clients' vectors, and O(clients * neighbours) of the rest.
+It holds a running total, the masked vectors of one stage (should one have to be left out again),
+and O(clients * neighbours) of the rest.
 """
 
 import struct
+from collections import Counter
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -13,7 +15,7 @@ from linsketch.errors import ProtocolError, RoundFailed, WireError
 from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
 from linsketch.securesum.base import Contribution
-from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits
+from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits, unpack_bits
 from linsketch.securesum.masked.session import (
     ADVERTISE,
     COMMITMENT_BYTES,
@@ -63,7 +65,8 @@ class Server:
         self._graph: dict[int, list[int]] = {}
         self._commitments: dict[int, bytes] = {}
         self._sealed: dict[int, list[bytes]] = {}
-        self._inbox: dict[int, list[int]] = {}  # neighbours whose shares a client was sent
+        self._inbox: dict[int, list[int]] = {}  # neighbours whose shares a client was sent, or has
+        self._vectors: dict[int, bytes] = {}
         self._total = session.ring.zeros()
         self._arrived: set[int] = set()
         self._shares: dict[int, dict[int, int]] = {}  # of whom: {place of the holder: share}
@@ -79,7 +82,7 @@ class Server:
         sizes = {
             Stage.ADVERTISE: self.session.advert_bytes,
             Stage.SHARES: COMMITMENT_BYTES + many * SEALED_BYTES,
-            Stage.MASKED: self.session.ring.wire_bytes,
+            Stage.MASKED: -(-many // 8) + self.session.ring.wire_bytes,
             Stage.UNMASK: len(self._inbox.get(sender, ())) * SHARE_BYTES,
         }
         body = body_of(data, self.stage, self.session.tag, sender, sizes[self.stage])
@@ -103,11 +106,19 @@ class Server:
         self._sealed[sender] = [body[i : i + SEALED_BYTES] for i in starts]
 
     def _take_masked(self, sender: int, body: bytes) -> None:
+        others = self._graph[sender]
+        flags = -(-len(others) // 8)
+        with_whom = unpack_bits(body[:flags], len(others))
+        partners = [other for other, flag in zip(others, with_whom, strict=True) if flag]
+        if not set(partners) <= set(self._inbox[sender]):
+            raise ProtocolError(f"Client {sender} masked with neighbours that sent it no shares.")
         try:
-            vector = self.session.ring.unpack_body(body)
+            vector = self.session.ring.unpack_body(body[flags:])
         except WireError as error:
             raise ProtocolError(f"Client {sender}: {error}") from None
         add_into(self._total, vector)
+        self._vectors[sender] = body[flags:]
+        self._inbox[sender] = partners
         self._arrived.add(sender)
 
     def _take_unmask(self, sender: int, body: bytes) -> None:
@@ -135,7 +146,7 @@ class Server:
         except (RoundFailed, ProtocolError) as error:
             self.stage = Stage.CLOSED
             self._total = self.session.ring.zeros()
-            self._shares, self._sealed, self._commitments = {}, {}, {}
+            self._shares, self._sealed, self._commitments, self._vectors = {}, {}, {}, {}
             raise RoundFailed(str(error)) from None
 
     def _next(self, stage: Stage, messages: dict[int, bytes]) -> dict[int, bytes]:
@@ -184,15 +195,50 @@ class Server:
     def _survivors(self) -> dict[int, bytes]:
         """Tell every client which of its neighbours' vectors arrived."""
         threshold = self.session.parameters.threshold
+        came = len(self._arrived)
+        while outcasts := self._disputed() or self._unrecoverable():
+            self._arrived -= outcasts
+            for own in outcasts:
+                self._total -= self.session.ring.unpack_body(self._vectors[own])
+        self._vectors = {}
         if len(self._arrived) <= threshold:
-            raise RoundFailed(f"{len(self._arrived)} vectors arrived; it takes {threshold + 1}.")
+            raise RoundFailed(
+                f"{came} vectors arrived, {len(self._arrived)} of them with enough neighbours; it "
+                f"takes {threshold + 1}."
+            )
         messages = {}
         for own in self._arrived:
-            alive = [other in self._arrived for other in self._graph[own]]
-            if sum(alive) < threshold:
-                raise RoundFailed(f"Client {own} has {sum(alive)} neighbours left of {threshold}.")
+            held = self._arrived.intersection(self._inbox[own])
+            alive = [other in held for other in self._graph[own]]
             messages[own] = frame(SURVIVORS, self.session.tag, own, pack_bits(alive))
         return self._next(Stage.UNMASK, messages)
+
+    def _disputed(self) -> set[int]:
+        """Return the client with the most disputes, if any: pairs of which one masked alone.
+
+        Either one sent a box that does not open, or the other says so and lies. Whoever did it to
+        two or more stands out, and nobody else is left out; of a single pair the sender is.
+        """
+        partners = {own: set(self._inbox[own]) for own in self._arrived}
+        disputes = Counter[int]()
+        accused = set()
+        for own, others in partners.items():
+            for other in others & self._arrived:
+                if own not in partners[other]:
+                    disputes.update((own, other))
+                    accused.add(own)
+        return {max(disputes, key=lambda c: (disputes[c], c in accused))} if disputes else set()
+
+    def _unrecoverable(self) -> set[int]:
+        """Return the clients with a mask that too few hold the shares of."""
+        threshold = self.session.parameters.threshold
+        holders = Counter(other for own in self._arrived for other in self._inbox[own])
+        return {
+            own
+            for own in self._arrived
+            if holders[own] < threshold
+            or any(holders[other] < threshold for other in self._inbox[own])
+        }
 
     def _finish(self) -> dict[int, bytes]:
         """Take off the survivors' own masks, and those they share with the ones that are gone."""

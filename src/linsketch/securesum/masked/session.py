@@ -123,8 +123,8 @@ class Session:
         """What a client sends and receives, if nobody drops out."""
         k = self.parameters.neighbours
         up = 4 * FRAME_BYTES + self.advert_bytes + COMMITMENT_BYTES + k * SEALED_BYTES
-        up += self.ring.wire_bytes + k * SHARE_BYTES
         flags = -(-k // 8)
+        up += flags + self.ring.wire_bytes + k * SHARE_BYTES
         down = 3 * FRAME_BYTES + 4 + k * (4 + self.advert_bytes) + flags + k * SEALED_BYTES + flags
         return Traffic(self.ring.wire_bytes, up, down)
 
