@@ -45,5 +45,9 @@ class RefusalError(ProtocolError):
     """A client does not do what it was asked, because the answer could show its vector."""
 
 
+class FederationError(LinsketchError):
+    """A campaign over real nodes cannot go on; what is closed is kept."""
+
+
 class RoundFailed(LinsketchError):  # noqa: N818  # an outcome, not a mistake
     """A round of a secure sum ended without a sum; its cohort is not to be asked again."""

@@ -11,12 +11,13 @@ from linsketch.cli.common import tidy
 from linsketch.cli.demo import demo
 from linsketch.cli.histogram import histogram
 from linsketch.cli.inspect import inspect
+from linsketch.cli.new_app import helper_key, new_app, terms
 from linsketch.cli.plan import plan
 from linsketch.cli.report import report
 from linsketch.cli.run import run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (demo, run, histogram, plan, inspect, report):
+for command in (demo, run, histogram, plan, inspect, report, new_app, terms, helper_key):
     app.command()(tidy(command))
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,11 +13,11 @@ import typer
 from linsketch.cli.secure import Protocol
 from linsketch.errors import LinsketchError, PlanningError
 from linsketch.plan import Method, Sampling
+from linsketch.report.folder import TRANSCRIPT
 from linsketch.report.outcome import printable
 from linsketch.server import FailedRounds
 from linsketch.sketch.iblt import Layout
 
-TRANSCRIPT = "transcript.sqlite"
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -61,6 +60,9 @@ ChosenSum = Annotated[
 ]
 Dropout = Annotated[
     float, typer.Option(help="Share of users that drop out of a secure sum, at any stage.")
+]
+LogJson = Annotated[
+    Path | None, typer.Option(help="Append a JSON object to this file for each closed round.")
 ]
 Check = Annotated[bool, typer.Option("--check", help="Compare with the truth in the file.")]
 Failed = Annotated[
@@ -109,22 +111,6 @@ def transcript_in(path: Path) -> Path:
     return path / TRANSCRIPT if path.is_dir() else path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 @contextmanager
 def progress(rounds: int, done: int) -> Iterator[Callable[[str], None]]:
     """Show rounds as they close: a bar on a terminal, plain lines in a pipe, both on stderr."""
@@ -142,6 +128,7 @@ def progress(rounds: int, done: int) -> Iterator[Callable[[str], None]]:
         task = bar.add_task("rounds", total=rounds, completed=done)
 
         def advance(text: str) -> None:
-            bar.update(task, advance=1, description=text.split(":")[0])
+            bar.console.print(text, highlight=False, markup=False)
+            bar.update(task, advance=1)
 
         yield advance

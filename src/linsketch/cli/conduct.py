@@ -1,6 +1,5 @@
 """Run a planned campaign over a population, durably, and show what came out."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,17 +8,18 @@ from typing import Any
 import typer
 
 from linsketch import campaign
-from linsketch.cli.common import TRANSCRIPT, print_json, progress, seed_bytes, write_whole
+from linsketch.cli.common import print_json, progress, seed_bytes
 from linsketch.cli.secure import Secure
 from linsketch.cli.show import show
 from linsketch.errors import DataError, PlanningError
 from linsketch.plan import Plan
 from linsketch.population import Population
 from linsketch.population.files import Data
+from linsketch.report.folder import TRANSCRIPT, write_outcome
+from linsketch.report.journal import Journal
 from linsketch.report.outcome import outcome, shown, truth_of
-from linsketch.report.page import page
 from linsketch.securesum.local import LocalSum
-from linsketch.server import FailedRounds, Round
+from linsketch.server import FailedRounds
 from linsketch.transcript import Transcript
 
 CLEAR = Secure()
@@ -62,6 +62,7 @@ def conduct(
     as_json: bool,
     facts: dict[str, Any] | None = None,
     secure: Secure = CLEAR,
+    log_json: Path | None = None,
 ) -> None:
     """Run what is left of a campaign over bounded users; write what came out into a folder."""
     folder = out or Path("linsketch-runs") / plan.plan_id[:12]
@@ -78,6 +79,7 @@ def conduct(
             sys.stderr.write(
                 f"{secure.protocol}: {left:,} users, one by one; about {_duration(seconds)}.\n"
             )
+        journal = Journal(log_json)
         try:
             with progress(plan.rounds, closed) as say:
                 server = campaign.run(
@@ -85,7 +87,7 @@ def conduct(
                     cohorts,
                     secure_sum,
                     transcript=transcript,
-                    watch=lambda round_: say(_line(plan, round_)),
+                    watch=lambda progress: say(journal.line(progress)),
                 )
         except KeyboardInterrupt:
             sys.stderr.write(
@@ -106,8 +108,7 @@ def conduct(
             cut = plan.cut if plan.error is None else 0
             transcript.keep_fact("truth", truth_of(truth(), totals, cut))
         result = outcome(transcript, failed, server, check=truth is not None)
-    write_whole(folder / "result.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
-    write_whole(folder / "report.html", page(result))
+    write_outcome(folder, result)
     if as_json:
         print_json(result)
     else:
@@ -141,16 +142,3 @@ def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds > 120 else f"{max(seconds, 1):.0f} seconds"
-
-
-def _line(plan: Plan, closed: Round) -> str:
-    task = closed.task
-    text = f"round {task.round}/{plan.rounds}: {closed.users:,} users"
-    if closed.failure:
-        return f"{text}, aborted: {closed.failure}"
-    if task.table:
-        text += (
-            f", t = {task.sampling_threshold:.2f}, {'≥ ' * closed.at_least}"
-            f"{closed.estimated_keys:,.0f} keys (capacity {task.table.capacity:,}), {closed.status}"
-        )
-    return text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from linsketch.cli.common import TRANSCRIPT, AsJson
+from linsketch.cli.common import AsJson
 
 THRESHOLD = 100
 
@@ -24,6 +24,7 @@ def demo(
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
     from linsketch.population.words import typists
+    from linsketch.report.folder import TRANSCRIPT
     from linsketch.transcript import Transcript
 
     if not (1 <= rounds <= 1000 and 10 <= users <= 1_000_000):

@@ -17,6 +17,7 @@ from linsketch.cli.common import (
     Item,
     ItemsPerUser,
     Keys,
+    LogJson,
     Out,
     Rounds,
     Seed,
@@ -41,6 +42,7 @@ def histogram(
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
+    log_json: LogJson = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate how often items occur in a file, each within an error (Algorithm 3).
@@ -75,4 +77,5 @@ def histogram(
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
         secure=chosen,
+        log_json=log_json,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from linsketch.cli.common import Failed, transcript_in, write_whole
+from linsketch.cli.common import Failed, transcript_in
 
 
 def report(
@@ -20,6 +20,7 @@ def report(
 ) -> None:
     """Write the page of a transcript: one HTML file, no network, no script."""
     from linsketch.errors import DataError
+    from linsketch.report.folder import write_whole
     from linsketch.report.outcome import outcome
     from linsketch.report.page import page
     from linsketch.transcript import Transcript

@@ -16,6 +16,7 @@ from linsketch.cli.common import (
     Item,
     ItemsPerUser,
     Keys,
+    LogJson,
     Out,
     Rounds,
     Seed,
@@ -44,6 +45,7 @@ def run(
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
+    log_json: LogJson = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the heavy hitters of a file in a simulated campaign, round by round.
@@ -87,4 +89,5 @@ def run(
         as_json=as_json,
         facts={"source": f"{data.name}, column {item}"},
         secure=chosen,
+        log_json=log_json,
     )

@@ -41,7 +41,7 @@ def outcome(
         },
         "failed_rounds": {"rounds": server.failed_rounds, "counted_as": failed},
         "warnings": _warnings(plan, server, transcript.fact("secure_sum") or {}),
-        "rounds": [_round(closed) for closed in server.rounds],
+        "rounds": [round_facts(closed) for closed in server.rounds],
         name: found,
     }
     truth = transcript.fact("truth") if check else None
@@ -90,7 +90,8 @@ def _warnings(plan: Plan, server: Server, secure: dict[str, Any]) -> list[str]:
     return warnings
 
 
-def _round(closed: Round) -> dict[str, Any]:
+def round_facts(closed: Round) -> dict[str, Any]:
+    """Return what is said of a closed round."""
     table = closed.task.table
     return {
         "round": closed.task.round,

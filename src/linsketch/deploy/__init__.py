@@ -1,0 +1,1 @@
+"""Campaigns on engines that people already run: Flower (federation) and Dask (partitioned data)."""

@@ -1,0 +1,177 @@
+"""The server of a campaign over real nodes, whoever carries the messages.
+
+Rounds are those of `campaign.run`; what is added is that nodes are drawn, asked in stages with a
+deadline, and spent once they have been asked for their vectors.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from linsketch.campaign import Progress
+from linsketch.deploy.device import HELPER
+from linsketch.deploy.letters import Answer, Request
+from linsketch.deploy.rounds import HelperRound, MaskedRound, RoundOnItsWay
+from linsketch.deploy.terms import Terms
+from linsketch.errors import FederationError, ProtocolError, RoundFailed
+from linsketch.server import Server
+from linsketch.task import RoundTask
+from linsketch.transcript import Transcript
+
+_SPENT = "asked"  # the transcript's list of nodes that were asked for vectors, by number
+
+
+class Transport(Protocol):
+    """Carries requests to nodes and brings what they answer."""
+
+    def nodes(self) -> set[int]:
+        """Return the nodes that are connected."""
+        ...
+
+    def exchange(
+        self, requests: Sequence[tuple[int, Request]], seconds: float
+    ) -> Iterator[tuple[int, Answer]]:
+        """Send requests to nodes; yield the place of a request and its answer as they come.
+
+        It ends when all have come, or the time is over.
+        """
+        ...
+
+
+class Federation:
+    """A campaign's server side. A process that is killed goes on from the transcript.
+
+    A round that was open then is opened again, with other nodes if its own had been asked for
+    their vectors.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        transport: Transport,
+        transcript: Transcript,
+        *,
+        watch: Callable[[Progress], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
+        wait: float = 60.0,
+        helper_node: int | None = None,
+    ) -> None:
+        if transcript.plan != terms.plan or transcript.fact("terms") not in (None, terms.terms_id):
+            raise FederationError(f"{transcript.path} is the transcript of other terms.")
+        transcript.keep_fact("terms", terms.terms_id)
+        self.terms = terms
+        self._transport = transport
+        self._transcript = transcript
+        self._watch = watch
+        self._say = say
+        self._wait = wait
+        self._helper_node = helper_node
+        self._spent: list[int] = transcript.fact(_SPENT) or []
+
+    def run(self) -> Server:
+        """Run the rounds that are not closed yet, and return the server."""
+        server = self._transcript.server(self.terms.update())
+        if self.terms.protocol == "helper" and not server.done and self._helper_node is None:
+            self._helper_node = self._find_helper()
+        while not server.done:
+            rounds = self._open(server)
+            seconds = self._carry(rounds)
+            for round_ in rounds:
+                self._close(server, round_, seconds)
+        return server
+
+    def _find_helper(self) -> int:
+        """Ask every node what it is: once in a run."""
+        requests = [(node, Request("role")) for node in self._connected(self.terms.least + 1)]
+        helpers = [
+            requests[place][0]
+            for place, answer in self._transport.exchange(requests, self.terms.stage_seconds)
+            if answer.frame == HELPER
+        ]
+        if len(helpers) != 1:
+            raise FederationError(
+                f"{len(helpers)} of {len(requests)} nodes answered that they are the helper; it "
+                'takes one: a SuperNode started with role="helper" in its --node-config.'
+            )
+        return helpers[0]
+
+    def _connected(self, wanted: int) -> list[int]:
+        """Return the nodes that can be asked, after waiting for as many as are wanted."""
+        until = time.monotonic() + self._wait
+        while True:
+            away = {*self._spent, self._helper_node}
+            nodes = [node for node in self._transport.nodes() if node not in away]
+            if len(nodes) >= wanted or time.monotonic() >= until:
+                return nodes
+            time.sleep(min(1.0, self._wait))
+
+    def _open(self, server: Server) -> list[RoundOnItsWay]:
+        """Open the next round; without adaptive sampling, as many as there are nodes for."""
+        plan, least = self.terms.plan, self.terms.least
+        first = server.open_round()
+        left = plan.rounds - len(server.rounds)
+        ahead = 1 if plan.method == "adaptive" else left
+        nodes = self._connected(plan.users_per_round * ahead)
+        if len(nodes) < least:
+            raise FederationError(
+                f"Round {first.round} of {plan.rounds} takes {least} to {plan.users_per_round} "
+                f"clients that have not been asked yet; {len(nodes)} such are connected. Start "
+                f"more and run again: the {len(server.rounds)} closed rounds are kept."
+            )
+        secrets.SystemRandom().shuffle(nodes)
+        size = min(plan.users_per_round, max(least, len(nodes) // left))
+        number, rounds = len(self._spent), []
+        for offset in range(min(ahead, len(nodes) // size)):
+            drawn = nodes[offset * size : (offset + 1) * size]
+            members = {node: number + place for place, node in enumerate(drawn, offset * size)}
+            rounds.append(self._round(replace(first, round=first.round + offset), members))
+        return rounds
+
+    def _round(self, task: RoundTask, members: dict[int, int]) -> RoundOnItsWay:
+        nonce = secrets.token_bytes(16)
+        if self._helper_node is not None:
+            return HelperRound(self.terms, task, members, nonce, self._helper_node)
+        return MaskedRound(self.terms, task, members, nonce)
+
+    def _carry(self, rounds: list[RoundOnItsWay]) -> dict[str, float]:
+        """Carry rounds side by side through their stages; return the seconds of each stage."""
+        seconds: dict[str, float] = {}
+        while open_rounds := [round_ for round_ in rounds if round_.requests]:
+            stage, start = open_rounds[0].stage, time.monotonic()
+            spent = [node for r in open_rounds if r.wants_vectors for node in r.members]
+            if spent:  # before any vector can leave
+                self._spent += spent
+                self._transcript.keep_fact(_SPENT, self._spent)
+            self._exchange(open_rounds)
+            for round_ in open_rounds:
+                round_.advance()
+            seconds[stage] = time.monotonic() - start
+        return seconds
+
+    def _exchange(self, rounds: list[RoundOnItsWay]) -> None:
+        sent = [(round_, node) for round_ in rounds for node in round_.requests]
+        requests = [(node, round_.requests[node]) for round_, node in sent]
+        for place, answer in self._transport.exchange(requests, self.terms.stage_seconds):
+            round_, node = sent[place]
+            try:
+                if answer.refusal:
+                    raise ProtocolError(answer.refusal)
+                round_.take(node, answer.frame)
+            except ProtocolError as error:  # costs this node's contribution
+                self._say(f"round {round_.task.round}, {round_.stage}: node {node}: {error}")
+
+    def _close(self, server: Server, round_: RoundOnItsWay, seconds: dict[str, float]) -> None:
+        start = time.monotonic()
+        total, closed = round_.result, None
+        if total:
+            try:
+                closed = server.close_round(round_.task, total.vector, total.users)
+            except RoundFailed as failure:
+                round_.fail(str(failure))
+        if not closed:
+            total, closed = None, server.abort_round(round_.task, round_.failure)
+        self._transcript.add(round_.task, total, closed.failure)
+        took = {**seconds, "decoding": time.monotonic() - start}
+        self._watch(Progress(server, closed, len(round_.members), took))

@@ -1,0 +1,1 @@
+"""A linsketch campaign on Flower."""
