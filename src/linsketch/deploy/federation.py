@@ -20,6 +20,8 @@ from linsketch.server import Server
 from linsketch.task import RoundTask
 from linsketch.transcript import Transcript
 
+_LOOK = 0.5  # seconds between looks for nodes
+_SETTLED = 5.0  # seconds after which no more nodes are expected
 _SPENT = "asked"  # the transcript's list of nodes that were asked for vectors, by number
 
 
@@ -84,7 +86,9 @@ class Federation:
 
     def _find_helper(self) -> int:
         """Ask every node what it is: once in a run."""
-        requests = [(node, Request("role")) for node in self._connected(self.terms.least + 1)]
+        requests = [
+            (node, Request("role")) for node in self._connected(self.terms.least + 1, 2**63)
+        ]
         helpers = [
             requests[place][0]
             for place, answer in self._transport.exchange(requests, self.terms.stage_seconds)
@@ -97,15 +101,23 @@ class Federation:
             )
         return helpers[0]
 
-    def _connected(self, wanted: int) -> list[int]:
-        """Return the nodes that can be asked, after waiting for as many as are wanted."""
-        until = time.monotonic() + self._wait
+    def _connected(self, least: int, most: int) -> list[int]:
+        """Return the nodes that can be asked.
+
+        Waits for as many as can be used; with fewer, until no more come; with too few, in vain.
+        """
+        start = changed = time.monotonic()
+        known = -1
         while True:
             away = {*self._spent, self._helper_node}
             nodes = [node for node in self._transport.nodes() if node not in away]
-            if len(nodes) >= wanted or time.monotonic() >= until:
+            now = time.monotonic()
+            if len(nodes) != known:
+                known, changed = len(nodes), now
+            settled = known >= least and now - changed >= _SETTLED
+            if known >= most or settled or now - start >= self._wait:
                 return nodes
-            time.sleep(min(1.0, self._wait))
+            time.sleep(_LOOK)
 
     def _open(self, server: Server) -> list[RoundOnItsWay]:
         """Open the next round; without adaptive sampling, as many as there are nodes for."""
@@ -113,7 +125,7 @@ class Federation:
         first = server.open_round()
         left = plan.rounds - len(server.rounds)
         ahead = 1 if plan.method == "adaptive" else left
-        nodes = self._connected(plan.users_per_round * ahead)
+        nodes = self._connected(least * ahead, plan.users_per_round * ahead)
         if len(nodes) < least:
             raise FederationError(
                 f"Round {first.round} of {plan.rounds} takes {least} to {plan.users_per_round} "

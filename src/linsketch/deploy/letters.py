@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from linsketch.deploy.terms import Terms
-from linsketch.errors import ProtocolError
+from linsketch.errors import PlanningError, ProtocolError
 from linsketch.task import RoundTask
 
 VERSION = 1
@@ -59,7 +59,7 @@ class Opening:
         try:
             data: dict[str, Any] = json.loads(text)
             version, named = data["version"], data["terms_id"]
-            nonce, number = bytes.fromhex(data["nonce"]), data["number"]
+            nonce, number, _ = bytes.fromhex(data["nonce"]), data["number"], data["task"]
         except (ValueError, TypeError, KeyError):
             raise ProtocolError("This opens no round: it is not what a server sends.") from None
         if version != VERSION:
@@ -72,4 +72,7 @@ class Opening:
                 f"The server's terms are {str(named)[:12]}, the accepted ones "
                 f"{terms.terms_id[:12]}."
             )
-        return cls(terms.read_task(data["task"]), nonce, number)
+        try:
+            return cls(terms.read_task(data["task"]), nonce, number)
+        except PlanningError as error:  # of another version, say
+            raise ProtocolError(str(error)) from None

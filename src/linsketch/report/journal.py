@@ -45,7 +45,7 @@ class Journal:
                 f"{closed.estimated_keys:,.0f} keys (capacity {table.capacity:,}), {closed.status}"
             )
         if new is not None:
-            text += f", {new:,} new heavy hitters"
+            text += f", {new:,} new heavy hitter{'s' * (new != 1)}"
         stages = ", ".join(f"{stage} {taken:.1f}" for stage, taken in progress.seconds.items())
         return f"{text}; {stages} s"
 

@@ -46,13 +46,10 @@ def _node(terms: Terms, local_items: Items, config: Mapping[str, Any]) -> Device
     """Make the node that its operator set up."""
     if _simulated():  # virtual clients have no operator, and no disk of their own
         return Device(terms, lambda: local_items(config), MemoryLedger())
-    accepted = config.get("accept")
-    if accepted != terms.terms_id:
+    if terms.terms_id not in str(config.get("accept", "")).split():
         raise RefusalError(
-            f"The operator of this node accepts terms {accepted}, the app has {terms.terms_id}."
-            if accepted
-            else "The operator of this node has accepted no terms: start it with "
-            '--node-config \'accept="..." ledger="..."\'.'
+            f"The operator of this node has not accepted the terms {terms.terms_id}: start it with "
+            "--node-config 'accept=\"...\"'."
         )
     ledger = _ledger(config)
     if config.get("role") == "helper":

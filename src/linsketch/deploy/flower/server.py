@@ -19,7 +19,7 @@ from linsketch.report.journal import Journal
 from linsketch.report.outcome import outcome
 from linsketch.transcript import Transcript
 
-_PULL = 0.5  # seconds between looks at the SuperLink
+_PULL = 0.2  # seconds between looks at the SuperLink
 _log = logging.getLogger("flwr")
 
 
