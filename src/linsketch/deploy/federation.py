@@ -4,6 +4,7 @@ Rounds are those of `campaign.run`; what is added is that nodes are drawn, asked
 deadline, and spent once they have been asked for their vectors.
 """
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -129,15 +130,19 @@ class Federation:
         if len(nodes) < least:
             raise FederationError(
                 f"Round {first.round} of {plan.rounds} takes {least} to {plan.users_per_round} "
-                f"clients that have not been asked yet; {len(nodes)} such are connected. Start "
-                f"more and run again: the {len(server.rounds)} closed rounds are kept."
+                f"clients that have not been asked yet; connected are {len(nodes)}. Start more and "
+                f"run again: closed rounds ({len(server.rounds)}) are kept."
             )
         secrets.SystemRandom().shuffle(nodes)
-        size = min(plan.users_per_round, max(least, len(nodes) // left))
-        number, rounds = len(self._spent), []
-        for offset in range(min(ahead, len(nodes) // size)):
-            drawn = nodes[offset * size : (offset + 1) * size]
-            members = {node: number + place for place, node in enumerate(drawn, offset * size)}
+        numbered = list(enumerate(nodes, len(self._spent)))
+        rounds = []
+        for offset in range(ahead):
+            share = max(least, math.ceil(len(numbered) / (left - offset)))
+            size = min(share, plan.users_per_round)
+            drawn, numbered = numbered[:size], numbered[size:]
+            if len(drawn) < least:
+                break
+            members = {node: number for number, node in drawn}
             rounds.append(self._round(replace(first, round=first.round + offset), members))
         return rounds
 

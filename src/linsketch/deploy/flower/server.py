@@ -1,7 +1,6 @@
 """The ServerApp: it runs what is left of the campaign, and writes what came out."""
 
 import logging
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,9 +71,8 @@ def server_app(terms: Path) -> ServerApp:
     def main(grid: Grid, context: Context) -> None:
         try:
             _conduct(Terms.read(terms), grid, context)
-        except LinsketchError as error:
-            _log.error("%s", error)
-            sys.exit(2)
+        except LinsketchError as error:  # for people: Flower shows it with a traceback
+            raise error.with_traceback(None) from None
 
     return app
 
