@@ -37,6 +37,9 @@ def plan(
     sampling: ChosenSampling = "threshold",
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
+    smallest_cohort: Annotated[
+        int, typer.Option(help="Rounds of fewer users than this are not read.")
+    ] = 2,
     seed: Seed = "1",
     as_json: AsJson = False,
 ) -> None:
@@ -53,6 +56,7 @@ def plan(
         "seed": seed_bytes(seed),
         "layout": layout,
         "failure_probability": failure_probability,
+        "smallest_cohort": smallest_cohort,
     }
     if error is None:
         forecast = plan_campaign(
