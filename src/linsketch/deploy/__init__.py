@@ -1,0 +1,1 @@
+"""Campaigns where the data is: on the machines of others."""
