@@ -1,7 +1,8 @@
 """Rows in the partitions of a Dask data frame, read on the workers."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 from dask import delayed
 from distributed import Client, Future
 from pyarrow.lib import ArrowException
@@ -99,14 +101,22 @@ def read_parquet(
     files = path.rglob("*") if path.is_dir() else [path]
     if not any(file.suffix in _SUFFIXES for file in files):
         raise DataError(f"{path}: a cluster reads a Parquet file or a folder of them (.parquet).")
-    try:
+    with _arrow_errors(path):
         # In Arrow's own types users and items become the texts that one machine reads.
         frame = dd.read_parquet(
             path, index=False, dtype_backend="pyarrow", parquet_file_extension=_SUFFIXES
         )
-    except ArrowException as error:
-        raise DataError(f"Cannot read {path}: {error}.") from None
     return Partitions(frame, user, item, count, keys, str(path))
+
+
+@contextmanager
+def _arrow_errors(where: object) -> Iterator[None]:
+    """Turn what Arrow says about rows into one line."""
+    try:
+        yield
+    except ArrowException as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"Cannot read {where}: {reason}.") from None
 
 
 def _any_user_split(client: Client, data: Sequence[Future], users: int, seed: bytes) -> bool:
@@ -142,7 +152,10 @@ def _facts(data: Data) -> _Facts:
 
 
 def _table(frame: pd.DataFrame, where: str, columns: dict[str, Any]) -> pl.DataFrame:
-    return who_has_what(pl.from_pandas(frame).lazy(), where, **columns)
+    with _arrow_errors(where):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        table.validate(full=True)  # polars would trust that texts are UTF-8
+    return who_has_what(pl.DataFrame(table).lazy(), where, **columns)
 
 
 def _data(frame: pd.DataFrame, where: str, columns: dict[str, Any]) -> Data:
