@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -370,6 +371,13 @@ def test_refusals(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.Mon
     assert "pip install 'linsketch[dask]'" in refused(path, *here)
 
 
+def close_while_waiting(cluster: LocalCluster) -> None:
+    """Wait for what never comes, while the cluster goes away."""
+    waits = dask.connection.current_client().submit(print, resources={"nobody has": 1})
+    threading.Timer(0.2, cluster.close).start()
+    waits.result()
+
+
 def test_workers_that_die(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster whose workers die of the work, or that goes away, is told in one line."""
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
@@ -378,3 +386,9 @@ def test_workers_that_die(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
         dask.connected(cluster.scheduler_address),
     ):
         dask.connection.current_client().submit(os._exit, 1).result()
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as short,
+        pytest.raises(ClusterError, match="went away"),
+        dask.connected(short.scheduler_address),
+    ):
+        close_while_waiting(short)

@@ -1,5 +1,6 @@
 """Where a campaign's rows come from: a file on this machine, or Parquet files on a cluster."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,5 +32,6 @@ def opened(
         raise ClusterError(
             f"--cluster needs Dask ({error}): pip install 'linsketch[dask]'."
         ) from None
+    logging.getLogger("distributed.client").setLevel("CRITICAL")  # the error says it in a line
     with dask.connected(cluster):
         yield dask.read_parquet(path, user=user, item=item, count=count, keys=keys)

@@ -31,10 +31,10 @@ def connected(address: str) -> Iterator[None]:
                 f"The cluster gave up. {error} Closed rounds are kept: see to the workers' "
                 "memory, then run the same command again."
             ) from None
-        except (CancelledError, CommClosedError) as error:
+        except (CancelledError, CommClosedError):
             raise ClusterError(
-                f"The cluster at {address} went away: {error}. Closed rounds are kept: run the "
-                "same command again."
+                f"The cluster at {address} went away. Closed rounds are kept: run the same "
+                "command again."
             ) from None
 
 
