@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/linsketch demo
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -22,6 +22,7 @@ bench: $(READY)
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/campaigns.py
 	$(BIN)/python bench/securesum.py
+	$(BIN)/python bench/cluster.py
 
 figures: $(READY)
 	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 table1 results

@@ -39,7 +39,7 @@ def people(
 def plan_for(population: Population, most: int | None = None, **choices: Any) -> Plan:
     """Plan a campaign over a population."""
     settings: dict[str, Any] = {"threshold": 20, "seed": b"plan", **choices}
-    most = most or int(population.totals.max())
+    most = most or population.busiest
     return plan_campaign(
         rounds=len(population.users_in_round),
         users_per_round=int(population.users_in_round.max()),
@@ -57,8 +57,7 @@ def conduct(population: Population, **choices: Any) -> Server:
 
 def truth(population: Population) -> dict[Any, int]:
     """Return the true counts."""
-    totals = population.item_totals().tolist()
-    return dict(zip(population.keys.decode(population.item_keys), totals, strict=True))
+    return population.item_totals()
 
 
 def sampled_plan(population: Population, t: float, **choices: Any) -> Plan:

@@ -33,6 +33,8 @@ def test_import_is_light() -> None:
         "polars",
         "flwr",
         "dask",
+        "distributed",
+        "pandas",
     }
     assert heavy.isdisjoint(output.split())
 
@@ -46,7 +48,9 @@ def test_public_names_are_documented() -> None:
             assert not text.startswith(f"{name}(")  # what a dataclass says by default
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/campaigns.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/guide.md", "docs/campaigns.md", "docs/clusters.md"]
+)
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every example runs by itself and prints what it says."""
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -289,7 +289,7 @@ def test_exact_histogram() -> None:
     plan = plan_histogram(
         rounds=3,
         users_per_round=80,
-        items_per_user=int(population.totals.max()),
+        items_per_user=population.busiest,
         keys=population.keys,
         seed=b"s",
         error=1,

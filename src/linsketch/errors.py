@@ -37,6 +37,10 @@ class DataError(LinsketchError, ValueError):
     """A file of who-has-what cannot be used as it is."""
 
 
+class ClusterError(LinsketchError):
+    """A cluster that cannot be reached, or that did not finish its work."""
+
+
 class ProtocolError(LinsketchError):
     """A message of a secure sum that is not what the protocol asks for; it changes nothing."""
 

@@ -20,6 +20,7 @@ VERSION = 1
 Method = Literal["adaptive", "fixed", "unsampled", "proven", "count-median"]
 Sampling = Literal["threshold", "binomial"]
 GRID = 1 << 16
+MOST_ROUNDS = 10**6
 MAX_THRESHOLD = 1 << 32
 _TAIL = 40 * math.log(2)  # a round's total exceeds what the ring holds with probability 2**-40
 
@@ -61,7 +62,7 @@ class Plan:
         instance(self, "seed", bytes)
         if not 1 <= len(self.seed) <= 64:
             raise PlanningError(f"Plan: the seed has 1 to 64 bytes, not {len(self.seed)}.")
-        whole_number(self, "rounds", 1, 10**6)
+        whole_number(self, "rounds", 1, MOST_ROUNDS)
         whole_number(self, "users_per_round", 2, 10**9)
         whole_number(self, "items_per_user", 1, 10**9)
         whole_number(self, "budget", 1, 10**12)

@@ -7,7 +7,7 @@ from typing import Any
 
 from linsketch.errors import PlanningError, TaskError, VectorError
 from linsketch.hashing import Seeds
-from linsketch.plan import VERSION, Plan, canonical, checked_object, checked_threshold
+from linsketch.plan import MOST_ROUNDS, VERSION, Plan, canonical, checked_object, checked_threshold
 from linsketch.rings import Ring, RingVector
 from linsketch.sketch.base import Sketch
 from linsketch.sketch.countsketch import CountSketch
@@ -40,7 +40,7 @@ class RoundTask:
     table: Table | None
 
     def __post_init__(self) -> None:
-        whole_number(self, "round", 1, 10**6)
+        whole_number(self, "round", 1, MOST_ROUNDS)
         object.__setattr__(self, "sampling_threshold", checked_threshold(self.sampling_threshold))
 
     def to_json(self, plan: Plan) -> dict[str, Any]:

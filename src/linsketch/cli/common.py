@@ -25,6 +25,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 DataFile = Annotated[
     Path, typer.Argument(help="Parquet, CSV, TSV or JSON lines; .gz too.", metavar="DATA")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Scheduler of a Dask cluster, like tcp://127.0.0.1:8786; DATA may be a folder then."
+    ),
+]
 User = Annotated[str, typer.Option(help="Column of users.")]
 Item = Annotated[str, typer.Option(help="Column of items.")]
 Count = Annotated[str | None, typer.Option(help="Column of counts; without it a row counts 1.")]

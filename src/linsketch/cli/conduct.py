@@ -12,9 +12,8 @@ from linsketch.cli.common import print_json, progress, seed_bytes
 from linsketch.cli.secure import Secure
 from linsketch.cli.show import show
 from linsketch.errors import DataError, PlanningError
-from linsketch.plan import Plan
-from linsketch.population import Population
-from linsketch.population.files import Data
+from linsketch.plan import MOST_ROUNDS, Plan
+from linsketch.population.base import People, Rows
 from linsketch.report.folder import TRANSCRIPT, write_outcome
 from linsketch.report.journal import Journal
 from linsketch.report.outcome import outcome, shown, truth_of
@@ -25,36 +24,34 @@ from linsketch.transcript import Transcript
 CLEAR = Secure()
 
 
-def split(data: Data, rounds: int, items_per_user: int | None, seed: str) -> tuple[Population, int]:
-    """Split a file's users into rounds, bounded; return them and the bound.
+def split(rows: Rows, rounds: int, items_per_user: int | None, seed: str) -> tuple[People, int]:
+    """Split the users into rounds, bounded; return them and the bound.
 
     Refused: a split that would show a single person's items.
     """
-    users = len(data.users)
-    if users < 2:
-        raise DataError("There is one user only: the sum over one user is that user's items.")
-    if not 1 <= rounds <= users:
-        raise PlanningError(
-            f"Take 1 to {users:,} rounds, not {rounds:,}: there are {users:,} users."
-        )
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise PlanningError(f"Take 1 to {MOST_ROUNDS:,} rounds, not {rounds:,}.")
     if items_per_user is not None and items_per_user < 1:
         raise PlanningError(f"Take 1 item a user or more, not {items_per_user}.")
     if not seed:
         raise PlanningError("The seed must not be empty.")
-    people = data.population(rounds, seed_bytes(seed))
+    people = rows.population(rounds, seed_bytes(seed))
+    users = int(people.users_in_round.sum())
+    if users < 2:
+        raise DataError("There is one user only: the sum over one user is that user's items.")
     smallest = int(people.users_in_round.min())
     if smallest < 2:
         raise PlanningError(
             f"With {rounds:,} rounds some round has {smallest} of the {users:,} users, and the sum "
             f"over one user is that user's items. Take fewer rounds: {max(1, users // 20):,}, say."
         )
-    most = items_per_user or int(people.totals.max())
+    most = items_per_user or people.busiest
     return people.bounded(most), most
 
 
 def conduct(
     plan: Plan,
-    population: Population,
+    population: People,
     *,
     out: Path | None,
     failed: FailedRounds,
@@ -103,10 +100,8 @@ def conduct(
             }
             transcript.keep_fact("secure_sum_bytes", weights)
         if truth and not transcript.fact("truth"):
-            items = plan.keys.decode(population.item_keys)
-            totals = zip(items, population.item_totals(), strict=True)
             cut = plan.cut if plan.error is None else 0
-            transcript.keep_fact("truth", truth_of(truth(), totals, cut))
+            transcript.keep_fact("truth", truth_of(truth(), population.item_totals(), cut))
         result = outcome(transcript, failed, server, check=truth is not None)
     write_outcome(folder, result)
     if as_json:
@@ -115,7 +110,7 @@ def conduct(
         show(result, folder)
 
 
-def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any]) -> Transcript:
+def _open(folder: Path, plan: Plan, population: People, facts: dict[str, Any]) -> Transcript:
     """Return the folder's transcript of this plan and this data, a new one if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / TRANSCRIPT
@@ -125,7 +120,7 @@ def _open(folder: Path, plan: Plan, population: Population, facts: dict[str, Any
                 raise DataError(f"{folder} holds a {name} of something else. Take another folder.")
         facts = {"data": population.fingerprint, **facts}
         if plan.method == "count-median":  # it lists nothing by itself
-            facts["candidates"] = [shown(item) for item in plan.keys.decode(population.item_keys)]
+            facts["candidates"] = [shown(item) for item in population.item_totals()]
         return Transcript.create(path, plan, facts)
     transcript = Transcript(path)
     if transcript.plan != plan:

@@ -45,14 +45,12 @@ def demo(
         if finished:  # the demo's own, of last time
             for name in (TRANSCRIPT, "result.json", "report.html"):
                 (out / name).unlink(missing_ok=True)
-    words = people.keys.decode(people.item_keys)
-    truth = dict(zip(words, people.item_totals().tolist(), strict=True))
     conduct(
         forecast.plan,
         people,
         out=out,
         failed="scale",
-        truth=lambda: truth,
+        truth=people.item_totals,
         as_json=as_json,
         facts={"demo": True, "source": "English words, drawn by their frequencies"},
     )

@@ -62,7 +62,7 @@ def histogram(
         rounds=rounds,
         users_per_round=int(people.users_in_round.max()),
         items_per_user=most,
-        keys=rows.keys,
+        keys=people.keys,
         seed=people.seed,
         error=error,
         layout=layout,

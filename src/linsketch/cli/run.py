@@ -8,6 +8,7 @@ from linsketch.cli.common import (
     ChosenMethod,
     ChosenSampling,
     ChosenSum,
+    Cluster,
     Count,
     DataFile,
     Dropout,
@@ -42,6 +43,7 @@ def run(
     failed_rounds: Failed = "scale",
     secure: ChosenSum = "clear",
     dropout: Dropout = 0.0,
+    cluster: Cluster = None,
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
@@ -55,39 +57,44 @@ def run(
     """
     from linsketch.cli.conduct import conduct, split
     from linsketch.cli.secure import Secure
+    from linsketch.cli.source import opened
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
-    from linsketch.population.files import read_data
 
     chosen = Secure(secure, dropout)
-    rows = read_data(data, user=user, item=item, count=count, keys=keys)
-    people, most = split(rows, rounds, items_per_user, seed)
-    if threshold is not None and threshold > people.counts.sum():
+    if cluster is not None and secure != "clear":
         raise PlanningError(
-            f"No item can reach {threshold:,}: there are {people.counts.sum():,} in all."
+            f"--secure {secure} takes users one by one, on this machine: leave out --cluster, or "
+            "rehearse the secure sum on a smaller file."
         )
-    forecast = plan_campaign(
-        rounds=rounds,
-        users_per_round=int(people.users_in_round.max()),
-        items_per_user=most,
-        mean_items_per_user=float(people.totals.mean()),
-        keys=rows.keys,
-        seed=people.seed,
-        threshold=threshold,
-        budget=budget,
-        method=method,
-        sampling=sampling,
-        layout=layout,
-        failure_probability=failure_probability,
-    )
-    conduct(
-        forecast.plan,
-        people,
-        out=out,
-        failed=failed_rounds,
-        truth=rows.item_totals if check else None,
-        as_json=as_json,
-        facts={"source": f"{data.name}, column {item}"},
-        secure=chosen,
-        log_json=log_json,
-    )
+    with opened(data, cluster, user=user, item=item, count=count, keys=keys) as rows:
+        people, most = split(rows, rounds, items_per_user, seed)
+        if threshold is not None and threshold > people.occurrences:
+            raise PlanningError(
+                f"No item can reach {threshold:,}: there are {people.occurrences:,} in all."
+            )
+        forecast = plan_campaign(
+            rounds=rounds,
+            users_per_round=int(people.users_in_round.max()),
+            items_per_user=most,
+            mean_items_per_user=people.occurrences / int(people.users_in_round.sum()),
+            keys=people.keys,
+            seed=people.seed,
+            threshold=threshold,
+            budget=budget,
+            method=method,
+            sampling=sampling,
+            layout=layout,
+            failure_probability=failure_probability,
+        )
+        conduct(
+            forecast.plan,
+            people,
+            out=out,
+            failed=failed_rounds,
+            truth=rows.item_totals if check else None,
+            as_json=as_json,
+            facts={"source": f"{data.name}, column {item}"},
+            secure=chosen,
+            log_json=log_json,
+        )

@@ -3,7 +3,7 @@
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from linsketch import kernels
-from linsketch.arrays import Counts
 from linsketch.errors import DataError
 from linsketch.keys import BytesKeys, KeySpace, Utf8Keys, parse_keys
 from linsketch.population.simulated import Population
@@ -64,32 +63,63 @@ def read_data(
     """
     with _errors(path):
         rows = _scan(path)
+        checked_columns(rows.collect_schema().names(), path, user, item, count)
+    table = who_has_what(rows, path, user=user, item=item, count=count, keys=keys)
+    if not len(table):
+        raise DataError(f"{path} has no rows.")
+    return numbered(table, path, keys)
+
+
+def checked_columns(known: Collection[str], where: object, *wanted: str | None) -> list[str]:
+    """Return the wanted columns, each once; refuse one that is not there."""
+    names = list(dict.fromkeys(name for name in wanted if name is not None))
+    for name in names:
+        if name not in known:
+            has = ", ".join(map(repr, known))
+            raise DataError(f"{where} has no column {name!r}. It has: {has}.")
+    return names
+
+
+def who_has_what(
+    rows: pl.LazyFrame,
+    where: object,
+    *,
+    user: str,
+    item: str,
+    count: str | None,
+    keys: str | None,
+) -> pl.DataFrame:
+    """Return checked columns user, item (texts; bytes in hex) and, if asked for, count.
+
+    `where` names the rows in refusals.
+    """
+    with _errors(where):
         schema = rows.collect_schema()
-        for name in (user, item, count):
-            if name is not None and name not in schema:
-                known = ", ".join(map(repr, schema.names()))
-                raise DataError(f"{path} has no column {name!r}. It has: {known}.")
-        kind = (keys or "utf8").partition(":")[0]
         columns = {name: pl.nth(number) for number, name in enumerate(schema)}
-        items_as = _hex if kind == "bytes" else _text
+        items_as = _hex if _kind(keys) == "bytes" else _text
         wanted = [_text(columns[user]).alias("user"), items_as(columns[item]).alias("item")]
         if count is not None:
             wanted.append(_number(columns[count], count, schema[count]).alias("count"))
         table = rows.select(wanted).collect()
-    if not len(table):
-        raise DataError(f"{path} has no rows.")
     for name, column in {"user": user, "item": item, "count": count}.items():
         if column is not None and (nulls := table[name].null_count()):
             raise DataError(
-                f"{path}: column {column!r} has {nulls:,} empty values. Leave such rows out; in "
+                f"{where}: column {column!r} has {nulls:,} empty values. Leave such rows out; in "
                 'CSV an empty text is written "".'
             )
-    counts: NDArray[np.integer] = np.ones(len(table), np.int8)
     if count is not None:
-        counts = _checked_counts(path, count, table["count"].to_numpy())
-    users, user_of_row = _numbered(table["user"])
-    items, item_of_row = _numbered(table["item"])
-    space, things = _items(path, items, keys, kind)
+        table = table.with_columns(_checked_counts(where, count, table["count"]))
+    return table
+
+
+def numbered(table: pl.DataFrame, where: object, keys: str | None) -> Data:
+    """Give users and items of `who_has_what` numbers; refuse items that the keys cannot hold."""
+    counts: NDArray[np.integer] = np.ones(len(table), np.int8)
+    if "count" in table.columns:
+        counts = table["count"].to_numpy()
+    users, user_of_row = number_texts(table["user"])
+    items, item_of_row = number_texts(table["item"])
+    space, things = _items(where, items, keys)
     numbers = {thing: number for number, thing in enumerate(dict.fromkeys(things))}
     if len(numbers) < len(things):  # 7 and 07 are one integer
         item_of_row = np.array([numbers[thing] for thing in things], np.uint32)[item_of_row]
@@ -118,13 +148,13 @@ def _scan(path: Path) -> pl.LazyFrame:
 
 
 @contextmanager
-def _errors(path: Path) -> Iterator[None]:
+def _errors(where: object) -> Iterator[None]:
     """Turn what polars says about a file into one line."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split("\n\n")[0].split())
-        raise DataError(f"Cannot read {path}: {reason}.") from None
+        raise DataError(f"Cannot read {where}: {reason}.") from None
 
 
 def _text(column: pl.Expr) -> pl.Expr:
@@ -144,7 +174,7 @@ def _number(column: pl.Expr, name: str, kind: pl.DataType) -> pl.Expr:
     raise DataError(f"Column {name!r} holds {kind}, not counts.")
 
 
-def _numbered(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
+def number_texts(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
     """Return the distinct texts of a column and each row's number among them.
 
     Equal texts are found by polars' hashes, which nothing else rests on: should two texts ever
@@ -152,40 +182,43 @@ def _numbered(column: pl.Series) -> tuple[list[str], NDArray[np.uint32]]:
     """
     numbers, first_rows = np.empty(len(column), np.uint32), np.empty(len(column), np.int64)
     texts, seed = column[:0], 0
-    while not (len(texts) and (texts.gather(numbers) == column).all()):
+    while len(column) and not (len(texts) and (texts.gather(numbers) == column).all()):
         known = kernels.rows.number(column.hash(seed).to_numpy(), numbers, first_rows)
         texts, seed = column.gather(first_rows[:known]), seed + 1
     return texts.to_list(), numbers
 
 
-def _checked_counts(path: Path, column: str, counts: NDArray[Any]) -> Counts:
+def _checked_counts(where: object, column: str, given: pl.Series) -> pl.Series:
+    counts = given.to_numpy()
     bad = (counts < 1) | (counts > _MOST_COUNT) | (counts != np.floor(counts))
     if bad.any():
         raise DataError(
-            f"{path}: column {column!r} has {counts[bad][0]} in row {int(np.argmax(bad)) + 1:,}; "
+            f"{where}: column {column!r} has {counts[bad][0]} in row {int(np.argmax(bad)) + 1:,}; "
             f"counts are whole numbers from 1 to {_MOST_COUNT:,}."
         )
-    return counts.astype(np.int64)
+    return given.cast(pl.Int64)
 
 
-def _items(
-    path: Path, texts: list[str], keys: str | None, kind: str
-) -> tuple[KeySpace[Any], list[Any]]:
+def _kind(keys: str | None) -> str:
+    return (keys or "utf8").partition(":")[0]
+
+
+def _items(where: object, texts: list[str], keys: str | None) -> tuple[KeySpace[Any], list[Any]]:
     """Return the key space and the items as it knows them."""
     if keys is None:
-        longest = max(len(text.encode()) for text in texts)
+        longest = max((len(text.encode()) for text in texts), default=0)
         if longest > 1024:
-            raise DataError(f"{path}: an item has {longest:,} bytes; keys hold up to 1,024.")
+            raise DataError(f"{where}: an item has {longest:,} bytes; keys hold up to 1,024.")
         return Utf8Keys(max(longest, 1)), texts
-    space = parse_keys(keys)
+    space, kind = parse_keys(keys), _kind(keys)
     if isinstance(space, Utf8Keys | BytesKeys):
         things = (
             [text.encode() for text in texts] if kind == "utf8" else list(map(bytes.fromhex, texts))
         )
-        longest = max(map(len, things))
+        longest = max(map(len, things), default=0)
         if longest > space.max_bytes:
             raise DataError(
-                f"{path}: an item has {longest:,} bytes; --keys {keys} holds {space.max_bytes}. "
+                f"{where}: an item has {longest:,} bytes; --keys {keys} holds {space.max_bytes}. "
                 f"Take --keys {kind}:{longest}, or leave such items out."
             )
         return space, things if kind == "bytes" else texts
@@ -193,7 +226,7 @@ def _items(
         wrong = next((text for text in texts if not re.fullmatch("-?[0-9]{1,400}", text)), None)
         if wrong is not None:
             raise DataError(
-                f"{path}: the item {wrong[:40]!r} is no integer, as --keys {keys} asks for."
+                f"{where}: the item {wrong[:40]!r} is no integer, as --keys {keys} asks for."
             )
         return space, [int(text) for text in texts]
     return space, texts

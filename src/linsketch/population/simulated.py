@@ -92,16 +92,31 @@ class Population:
         np.cumsum(self.counts, out=sums[1:])
         return np.diff(sums[self.starts])
 
+    @property
+    def busiest(self) -> int:
+        """How many items the user with the most has."""
+        return int(self.totals.max(initial=0))
+
+    @property
+    def occurrences(self) -> int:
+        """How many items all users have together."""
+        return int(self.counts.sum())
+
     def bounded(self, items_per_user: int) -> "Population":
         """Return the population in which nobody has more than so many items."""
-        if not (self.totals > items_per_user).any():
+        if self.busiest <= items_per_user:
             return self
         states = SimulatedRandomness(self.seed, self.users).for_bound()
         return replace(self, counts=bounded(self.counts, items_per_user, states, self.starts))
 
-    def item_totals(self) -> Counts:
-        """Return the true count of each item."""
+    def key_totals(self) -> Counts:
+        """Return the true count of each of `item_keys`."""
         return self._sums(slice(None), self.counts)[0]
+
+    def item_totals(self) -> dict[Any, int]:
+        """Return the true count of each item, in the order of their keys."""
+        items = self.keys.decode(self.item_keys)
+        return dict(zip(items, self.key_totals().tolist(), strict=True))
 
     def _sums(self, rows: slice, values: Counts) -> tuple[Counts, Counts]:
         """Add up values by item; return the sums and the numbers of holders."""
@@ -116,12 +131,17 @@ class Population:
         return self.item_keys[some], sums[some], holders[some]
 
     @property
-    def fingerprint(self) -> str:
-        """Return a name of the data, whatever the order of its rows."""
+    def digest(self) -> int:
+        """A hash of all rows: digests of parts of the users add up, modulo 2**64."""
         (seed,) = Seeds(self.seed).words("fingerprint", 1)
         digests = hashing.digest(self.item_keys, seed)
         total = kernels.rows.fingerprint(self.users, self.starts, self.items, digests, self.counts)
-        return f"{int(total):016x}"
+        return int(total)
+
+    @property
+    def fingerprint(self) -> str:
+        """A name of the data, whatever the order of its rows."""
+        return f"{self.digest:016x}"
 
     def cohorts(self, *, one_by_one: bool = False) -> list["Cohort"]:
         """Return the cohorts of all rounds; a secure sum takes their users one by one."""
@@ -140,10 +160,10 @@ class Cohort:
         """Return a contribution of each user, or one that speaks for the whole cohort."""
         people = self.population
         check_task(plan, task)
-        if plan.keys != people.keys or people.totals.max() > plan.items_per_user:
+        if plan.keys != people.keys or people.busiest > plan.items_per_user:
             raise TaskError(
                 f"The plan is for {plan.keys.name} and at most {plan.items_per_user:,} items a "
-                f"user; this population has {people.keys.name} and up to {people.totals.max():,}: "
+                f"user; this population has {people.keys.name} and up to {people.busiest:,}: "
                 "take population.bounded(...)."
             )
         first, last = people.first_users[self.round - 1 : self.round + 1].tolist()

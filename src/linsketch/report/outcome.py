@@ -1,7 +1,7 @@
 """A campaign's outcome as one JSON object: what `--json` prints and the page draws."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from linsketch.keys import BytesKeys
@@ -132,7 +132,7 @@ def _as_item(plan: Plan, text: Any) -> Any:
 
 
 def truth_of(
-    before: Mapping[Any, int], after: Iterable[tuple[Any, int]], cut: int
+    before: Mapping[Any, int], after: Mapping[Any, int], cut: int
 ) -> dict[str, list[list[Any]]]:
     """Return what a check needs to know of the truth before and after the bound on items.
 
@@ -140,8 +140,8 @@ def truth_of(
     all of them.
     """
     return {
-        name: [[shown(item), int(count)] for item, count in totals if 10 * count >= cut]
-        for name, totals in (("before", before.items()), ("after", after))
+        name: [[shown(item), int(count)] for item, count in totals.items() if 10 * count >= cut]
+        for name, totals in (("before", before), ("after", after))
     }
 
 

@@ -1,0 +1,168 @@
+"""A hundred million rows on a Dask cluster of this machine, beside the plain run of one process.
+
+    python bench/cluster.py [ROWS]        about 10 minutes; writes docs/benchmarks-clusters.md
+
+ROWS (default 100,000,000) are written to a temporary folder: 6 bytes of disk each.
+"""
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from distributed import Client, LocalCluster
+
+PAGE = Path(__file__).parents[1] / "docs/benchmarks-clusters.md"
+A_PARTITION = 1_000_000  # rows
+USERS = 100_000  # of a partition
+ITEMS = 100_000
+SHARE = 10  # partitions that fit into the memory of one process, too
+
+
+def write_partition(number: int, folder: Path) -> None:
+    """Write the rows of users who are in this partition only, about ten each."""
+    rng = np.random.default_rng([1, number])
+    users = number * USERS + rng.integers(0, USERS, A_PARTITION)
+    rows = pl.DataFrame({"u": users, "i": rng.zipf(1.2, A_PARTITION) % ITEMS})
+    texts = rows.select(
+        ("user-" + pl.col("u").cast(pl.String)).alias("user"),
+        ("item-" + pl.col("i").cast(pl.String)).alias("item"),
+    )
+    texts.write_parquet(folder / f"{number:05}.parquet")
+
+
+def write_share(whole: Path, folder: Path) -> tuple[Path, Path, Path]:
+    """Write the first partitions again: as one file, as they are, and with all users split."""
+    parts = sorted(whole.iterdir())[:SHARE]
+    rows = pl.read_parquet(parts)
+    paths = folder / "share.parquet", folder / "share", folder / "split"
+    rows.write_parquet(paths[0])
+    for path in paths[1:]:
+        path.mkdir()
+    for number, part in enumerate(parts):
+        (paths[1] / part.name).hardlink_to(part)
+        rows[number :: len(parts)].write_parquet(paths[2] / part.name)
+    return paths
+
+
+def seconds(data: Path, out: Path, rows: int, cluster: LocalCluster | None = None) -> float:
+    """Return the time of a whole command."""
+    where = ["--cluster", cluster.scheduler_address] if cluster else []
+    command = [sys.executable, "-m", "linsketch", "run", str(data), "--user", "user"]
+    command += ["--item", "item", "--rounds", "10", "--threshold", str(rows // 1000), *where]
+    start = time.perf_counter()
+    done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)  # noqa: S603  # ours
+    assert done.returncode == 0, done.stderr
+    return time.perf_counter() - start
+
+
+def sums(out: Path) -> list[tuple[object, ...]]:
+    """Return the sums of all rounds."""
+    with sqlite3.connect(out / "transcript.sqlite") as database:
+        return database.execute("SELECT round, users, sum FROM rounds ORDER BY round").fetchall()
+
+
+def workers(number: int) -> LocalCluster:
+    """Return a cluster of single-threaded workers."""
+    return LocalCluster(
+        n_workers=number,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        env={"POLARS_MAX_THREADS": "1"},
+    )
+
+
+def resident(client: Client) -> float:
+    """Return the largest memory that a worker has used, in GiB."""
+    peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return float(max(peaks.values())) / 2**20
+
+
+def measure(folder: Path, rows: int) -> dict[str, float]:
+    """Return the times of all commands, having seen that their sums are the same."""
+    whole, times = folder / "whole", {}
+    one_file, share, split = write_share(whole, folder)
+    some = SHARE * A_PARTITION
+
+    def best(name: str, data: Path, count: int, cluster: LocalCluster | None = None) -> None:
+        """Take the better of two times."""
+        outs = [folder / f"{name} {run}" for run in range(2)]
+        times[name] = min(seconds(data, out, count, cluster) for out in outs)
+        print(f"{name}: {times[name]:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
+
+    best("plain", one_file, some)
+    for number in (1, 2):
+        with workers(number) as cluster, Client(cluster) as client:
+            best(f"share on {number}", share, some, cluster)  # and all is loaded and compiled
+            best(f"whole on {number}", whole, rows, cluster)
+            times[f"memory on {number}"] = resident(client)
+            if number == 2:
+                best("split on 2", split, some, cluster)
+    for name in ("share on 1", "share on 2", "split on 2"):
+        assert sums(folder / f"{name} 0") == sums(folder / "plain 0")
+    assert sums(folder / "whole on 1 0") == sums(folder / "whole on 2 0")
+    return times
+
+
+def page(rows: int, size: float, times: dict[str, float]) -> str:
+    """Return the page."""
+    some = SHARE * A_PARTITION
+
+    def line(what: str, name: str, count: int, says: str = "") -> str:
+        return f"| {what} | {count:,} | {times[name]:.1f} | {count / times[name]:,.0f} | {says} |"
+
+    gain = times["whole on 1"] / times["whole on 2"]
+    moved = times["split on 2"] - times["share on 2"]
+    lines = [
+        "# Clusters, measured",
+        "",
+        "Written by `python bench/cluster.py` on 2 cores, which scheduler, workers and command",
+        "share. Users have about ten rows each; there are 100,000 items; both are texts. Parquet",
+        f"files of 1,000,000 rows, {size:.2f} GiB for {rows:,}. Ten rounds. Times are those of the",
+        "whole command, the better of two; workers have one thread each.",
+        "",
+        "| `linsketch run` | rows | seconds | rows/s | |",
+        "|---|---:|---:|---:|---|",
+        line("one process, one file, polars on both cores", "plain", some),
+        line("`--cluster`, 1 worker", "share on 1", some),
+        line("`--cluster`, 2 workers", "share on 2", some),
+        line("`--cluster`, 1 worker", "whole on 1", rows),
+        line("`--cluster`, 2 workers", "whole on 2", rows, f"**{gain:.2f}** times 1 (asked: 1.7)"),
+        line(
+            "`--cluster`, 2 workers, all users split over the partitions",
+            "split on 2",
+            some,
+            f"the grouped pass: {moved:.1f} s, {moved / some * 1e6:.2f} s a million rows",
+        ),
+        "",
+        f"Largest memory of a worker: {times['memory on 1']:.1f} GiB (1 worker), "
+        f"{times['memory on 2']:.1f} GiB (2 workers).",
+        f"The sums of the runs over {some:,} rows are the same, byte for byte; so are those over",
+        f"{rows:,}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the rows, measure, write the page."""
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000_000
+    with tempfile.TemporaryDirectory() as name:
+        whole = Path(name) / "whole"
+        whole.mkdir()
+        for number in range(rows // A_PARTITION):
+            write_partition(number, whole)
+        size = sum(path.stat().st_size for path in whole.iterdir()) / 2**30
+        text = page(rows, size, measure(Path(name), rows))
+    PAGE.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
