@@ -173,7 +173,7 @@ def test_a_hundred_virtual_clients(tmp_path: Path) -> None:
     with Deployment(tmp_path, secure=False, simulation=True) as deployed:
         hundred = ("--federation-config", "num-supernodes=100")
         said = deployed.run(app, f'out="{out}"', *hundred)
-    assert "round 5/5: 20 of 20 users" in said, said
+    assert "round 5/5: 20 asked, 20 answered" in said, said
     result = json.loads((out / "result.json").read_text())
     assert sum(line["users"] for line in result["rounds"]) == 100
     assert result["heavy_hitters"][0]["item"] == "tea"

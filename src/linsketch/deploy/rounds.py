@@ -22,7 +22,6 @@ class RoundOnItsWay:
         self.task = task
         self.members = members  # node: number
         self.at = 0  # stage
-        self.answered = 0  # vectors that came
         self.result: Contribution | None = None
         self.failure = ""
         self.requests = {
@@ -40,11 +39,6 @@ class RoundOnItsWay:
         """Whether the requests ask for vectors."""
         return bool(self.requests) and self.at == self.vector_stage
 
-    def take(self, node: int, frame: bytes) -> None:
-        """Take a node's answer, or raise `ProtocolError` and change nothing."""
-        self._take(node, frame)
-        self.answered += self.at == self.vector_stage
-
     def advance(self) -> None:
         """Close the stage with the answers that came."""
         try:
@@ -57,7 +51,8 @@ class RoundOnItsWay:
         """End the round without a sum."""
         self.requests, self.result, self.failure = {}, None, reason
 
-    def _take(self, node: int, frame: bytes) -> None:
+    def take(self, node: int, frame: bytes) -> None:
+        """Take a node's answer, or raise `ProtocolError` and change nothing."""
         raise NotImplementedError
 
     def _advance(self) -> dict[int, Request]:
@@ -77,7 +72,8 @@ class MaskedRound(RoundOnItsWay):
         self._server = masked.Server(terms.masked_session(task, nonce), members.values())
         self._nodes = {number: node for node, number in members.items()}
 
-    def _take(self, node: int, frame: bytes) -> None:
+    def take(self, node: int, frame: bytes) -> None:
+        """Take a client's answer."""
         self._server.receive(self.members[node], frame)
 
     def _advance(self) -> dict[int, Request]:
@@ -105,7 +101,8 @@ class HelperRound(RoundOnItsWay):
         self._opening = Opening(task, nonce, 0).to_text(terms)
         self._helper_node = helper_node
 
-    def _take(self, node: int, frame: bytes) -> None:
+    def take(self, node: int, frame: bytes) -> None:
+        """Take a client's vector, or the helper's sum of masks."""
         if self.at == self.vector_stage:
             self._server.receive(self.members[node], frame)
         else:

@@ -20,34 +20,11 @@ class Journal:
 
     def line(self, progress: Progress) -> str:
         """Write the round down, and return it in words."""
-        closed, plan = progress.closed, progress.server.plan
         new = self._new(progress)
-        facts = {
-            **round_facts(closed),
-            "rounds": plan.rounds,
-            "asked": progress.asked,
-            "dropouts": progress.asked - closed.users,
-            "failure": closed.failure,
-            "new_heavy_hitters": new,
-            "seconds": {stage: round(taken, 3) for stage, taken in progress.seconds.items()},
-        }
         if self.log:
             with self.log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(facts) + "\n")
-        text = (
-            f"round {closed.task.round}/{plan.rounds}: {closed.users:,} of {progress.asked:,} users"
-        )
-        if closed.failure:
-            text += f", aborted: {closed.failure.rstrip('.')}"
-        elif table := closed.task.table:
-            text += (
-                f", t = {closed.task.sampling_threshold:.2f}, {'≥ ' * closed.at_least}"
-                f"{closed.estimated_keys:,.0f} keys (capacity {table.capacity:,}), {closed.status}"
-            )
-        if new is not None:
-            text += f", {new:,} new heavy hitter{'s' * (new != 1)}"
-        stages = ", ".join(f"{stage} {taken:.1f}" for stage, taken in progress.seconds.items())
-        return f"{text}; {stages} s"
+                file.write(json.dumps(_facts(progress, new)) + "\n")
+        return _words(progress, new)
 
     def _new(self, progress: Progress) -> int | None:
         """Count the items that are heavy now and were not before; a sketch lists none."""
@@ -66,3 +43,36 @@ def _heavy(plan: Plan, rounds: list[Round]) -> set[Any]:
     server = Server(plan)
     server.rounds = rounds
     return {line.item for line in server.heavy_hitters()}
+
+
+def _facts(progress: Progress, new: int | None) -> dict[str, Any]:
+    closed = progress.closed
+    return {
+        **round_facts(closed),
+        "rounds": progress.server.plan.rounds,
+        "asked": progress.asked,
+        "dropouts": progress.asked - closed.users,
+        "failure": closed.failure,
+        "new_heavy_hitters": new,
+        "seconds": {stage: round(taken, 3) for stage, taken in progress.seconds.items()},
+    }
+
+
+def _words(progress: Progress, new: int | None) -> str:
+    closed, task = progress.closed, progress.closed.task
+    parts = [f"{progress.asked:,} asked"]
+    if closed.failure:
+        parts.append(f"aborted: {closed.failure.rstrip('.')}")
+    else:
+        parts.append(f"{closed.users:,} answered")
+    if gone := progress.asked - closed.users:
+        parts.append(f"{gone:,} lost")
+    if task.table:
+        parts.append(f"t = {task.sampling_threshold:.2f}")
+    if task.table and not closed.failure:
+        load = f"{closed.estimated_keys:,.0f} of {task.table.capacity:,} keys"
+        parts += ["≥ " * closed.at_least + load, closed.status]
+    if new is not None:
+        parts.append(f"{new:,} new heavy hitter{'s' * (new != 1)}")
+    stages = ", ".join(f"{stage} {taken:.1f}" for stage, taken in progress.seconds.items())
+    return f"round {task.round}/{progress.server.plan.rounds}: {', '.join(parts)}; {stages} s"
