@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -86,20 +87,23 @@ def resident(client: Client) -> float:
 
 def measure(folder: Path, rows: int) -> dict[str, float]:
     """Return the times of all commands, having seen that their sums are the same."""
-    whole, times = folder / "whole", {}
+    times: dict[str, float] = {}
+    whole = folder / "whole"
     one_file, share, split = write_share(whole, folder)
     some = SHARE * A_PARTITION
 
     def best(name: str, data: Path, count: int, cluster: LocalCluster | None = None) -> None:
-        """Take the better of two times."""
-        outs = [folder / f"{name} {run}" for run in range(2)]
-        times[name] = min(seconds(data, out, count, cluster) for out in outs)
-        print(f"{name}: {times[name]:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
+        """Time a command, and keep the best time of its name."""
+        took = seconds(data, folder / f"{name} {run}", count, cluster)
+        times[name] = min(took, times.get(name, took))
+        print(f"{name}: {took:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
 
-    best("plain", one_file, some)
-    for number in (1, 2):
+    for run, number in product(range(2), (1, 2)):
+        if number == 1:
+            best("plain", one_file, some)
         with workers(number) as cluster, Client(cluster) as client:
-            best(f"share on {number}", share, some, cluster)  # and all is loaded and compiled
+            seconds(share, folder / f"warm-up {number} {run}", some, cluster)  # loads, compiles
+            best(f"share on {number}", share, some, cluster)
             best(f"whole on {number}", whole, rows, cluster)
             times[f"memory on {number}"] = resident(client)
             if number == 2:
@@ -125,7 +129,7 @@ def page(rows: int, size: float, times: dict[str, float]) -> str:
         "Written by `python bench/cluster.py` on 2 cores, which scheduler, workers and command",
         "share. Users have about ten rows each; there are 100,000 items; both are texts. Parquet",
         f"files of 1,000,000 rows, {size:.2f} GiB for {rows:,}. Ten rounds. Times are those of the",
-        "whole command, the better of two; workers have one thread each.",
+        "whole command, the better of two, taken in turns; workers have one thread each.",
         "",
         "| `linsketch run` | rows | seconds | rows/s | |",
         "|---|---:|---:|---:|---|",

@@ -318,7 +318,7 @@ def command(*args: object) -> list[str]:
     """Return the arguments of a run."""
     columns = ["--user", "who", "--item", "what", "--count", "times"]
     options = ["--rounds", "3", "--threshold", "20", "--items-per-user", "6"]
-    return ["run", *map(str, args), *columns, *options]
+    return ["run", *columns, *options, *map(str, args)]
 
 
 @pytest.mark.parametrize("method", ["adaptive", "count-median"])
@@ -341,6 +341,30 @@ def test_front_door(cluster: LocalCluster, folder: Path, method: str, tmp_path: 
     again = RUN.invoke(app, command(folder, *on_cluster, "--out", here))
     assert again.exit_code == 0, again.output
     assert "Going on after round 3 of 3" in again.stderr
+
+
+def test_interrupt(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Ctrl-C leaves the closed rounds and says how to go on; one machine then does."""
+    path = write(tmp_path / "rows", in_no_order(rows()))
+    rows().write_parquet(tmp_path / "one.parquet")
+    options = ["--rounds", 15, "--out", tmp_path / "o"]
+    on_cluster = command(path, *options, "--cluster", cluster.scheduler_address)
+    with subprocess.Popen(  # noqa: S603  # ours
+        [sys.executable, "-m", "linsketch", *on_cluster],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("round 3/") for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "run the same command again" in rest
+    assert "Traceback" not in rest
+    again = RUN.invoke(app, command(tmp_path / "one.parquet", *options))
+    assert again.exit_code == 0, again.output
+    assert "Going on after round" in again.stderr
 
 
 def refused(*args: object) -> str:
