@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/linsketch demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/test_flower.py tests src # it waits most
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 import linsketch
 from linsketch import Plan, Population, Transcript, Utf8Keys, campaign
+from linsketch.campaign import Progress
 from linsketch.cli import app
 from linsketch.deploy import dask
 from linsketch.deploy.dask import partitions
@@ -187,8 +188,8 @@ def test_a_worker_is_killed(
     plan = plan_for(people, most=4, budget=400)
     pids = client.run(os.getpid)
 
-    def kill_one(closed: Any) -> None:
-        if closed.task.round == 1:
+    def kill_one(progress: Progress) -> None:
+        if progress.closed.task.round == 1:
             os.kill(min(pids.values()), signal.SIGKILL)
 
     with Transcript.create(tmp_path / "cluster", plan) as transcript:

@@ -150,6 +150,6 @@ def test_help_everywhere() -> None:
     """Every command has a help text."""
     for command in app.registered_commands:
         assert command.callback is not None
-        result = RUN.invoke(app, [command.callback.__name__, "--help"])
+        result = RUN.invoke(app, [command.callback.__name__.replace("_", "-"), "--help"])
         assert result.exit_code == 0
         assert (command.callback.__doc__ or "?").split()[0] in result.output

@@ -55,8 +55,8 @@ def test_resumes_after_each_round(tmp_path: Path) -> None:
     for stop in range(1, 4):
         path = tmp_path / f"{stop}.sqlite"
 
-        def watch(closed: object, stop: int = stop) -> None:
-            if closed.task.round == stop:  # type: ignore[attr-defined]
+        def watch(progress: campaign.Progress, stop: int = stop) -> None:
+            if progress.closed.task.round == stop:
                 raise Stopped
 
         with Transcript.create(path, PLAN) as transcript, pytest.raises(Stopped):
