@@ -30,7 +30,7 @@ def campaign(folder: Path, name: str, method: str, helper: bool) -> str:
             assert done.returncode == 0, done.stderr
             return done.stdout
 
-        sizes = ("--rounds", 3, "--users-per-round", 3, "--items-per-user", 3, "--threshold", 3)
+        sizes = ("--rounds", 3, "--users-per-round", 4, "--items-per-user", 3, "--threshold", 3)
         options = ("--budget", 4000, "--method", method, "--seed", name, "--keys", "utf8:16")
         (folder / "plan.json").write_text(told("plan", *sizes, *options, "--json"))
         secure = ("--secure", "masked")

@@ -561,6 +561,18 @@ class HelperPlay:
         self.server = helper.Server(self.session, range(n))
 
 
+def masks_in(reply: bytes) -> RingVector:
+    """Return the sum of the masks in a helper's reply to up to eight clients."""
+    return RING.unpack_body(inside(reply)[17:-16])
+
+
+def records_in(request: bytes, clients: int) -> tuple[bytes, list[bytes]]:
+    """Return the server's key and the clients' records of a request."""
+    key, body = inside(request)[:32], inside(request)[32:]
+    size = len(body) // clients
+    return key, [body[i : i + size] for i in range(0, len(body), size)]
+
+
 def test_helper_sum_is_exact() -> None:
     """The sum is that of the clients that arrived; the overhead is at most 100 bytes."""
     play = HelperPlay()
@@ -578,14 +590,14 @@ def test_helper_counts_no_client_twice() -> None:
     for number in range(6):
         play.server.receive(number, play.messages[number])
     full = play.server.request()
-    masks = RING.unpack_body(inside(play.helper.answer(play.session, full))[16:])
-    record = len(inside(full)) // 6
-    without = frame(12, play.session.tag, SERVER, inside(full)[:-record])
+    masks = masks_in(play.helper.answer(play.session, full))
+    key, records = records_in(full, 6)
+    without = frame(12, play.session.tag, SERVER, key + b"".join(records[:-1]))
     with pytest.raises(RefusalError, match="contribution"):
         play.helper.answer(play.session, without)
     # What a forgetful helper would have given away:
     forgetful = helper.Helper(play.helper._private, MemoryLedger())
-    fewer = RING.unpack_body(inside(forgetful.answer(play.session, without))[16:])
+    fewer = masks_in(forgetful.answer(play.session, without))
     sent = RING.unpack_body(inside(play.messages[5])[helper.parties.SEALED_BYTES :])
     assert sent - (masks - fewer) == play.vectors[5]
     later = HelperPlay(context=b"round 2")
@@ -610,29 +622,68 @@ def test_helper_refuses_small_cohorts_and_what_is_not_bound() -> None:
     for number in range(6):
         play.server.receive(number, play.messages[number])
     request = play.server.request()
-    body = inside(request)
-    record = len(body) // 6
+    key, records = records_in(request, 6)
 
-    def asked(what: bytes, session: helper.Session = play.session) -> bytes:
-        return frame(12, session.tag, SERVER, what)
+    def asked(what: list[bytes], session: helper.Session = play.session) -> bytes:
+        return frame(12, session.tag, SERVER, key + b"".join(what))
 
     with pytest.raises(RefusalError, match="smaller"):
-        play.helper.answer(play.session, asked(body[: 2 * record]))
+        play.helper.answer(play.session, asked(records[:2]))
     other = helper.Session(RING, b"round 2", play.helper.public_key, 3, b"plan")
     with pytest.raises(ProtocolError, match="another session"):
         play.helper.answer(other, request)
-    with pytest.raises(ProtocolError, match="seal"):
-        play.helper.answer(other, asked(body, other))
-    with pytest.raises(ProtocolError, match="seal"):
-        play.helper.answer(play.session, asked(struct.pack("<I", 77) + body[4:]))
-    with pytest.raises(ProtocolError, match="cut"):
-        play.helper.answer(play.session, asked(body[:-1]))
+    with pytest.raises(RefusalError, match="cohort of 0"):
+        play.helper.answer(other, asked(records, other))
+    renamed = [struct.pack("<I", 77 + n) + each[4:] for n, each in enumerate(records)]
+    with pytest.raises(RefusalError, match="cohort of 2"):
+        play.helper.answer(play.session, asked([*records[:2], *renamed[2:]]))
+    for cut in (inside(request)[:-1], inside(request)[:20]):
+        with pytest.raises(ProtocolError, match="cut"):
+            play.helper.answer(play.session, frame(12, play.session.tag, SERVER, cut))
+    small = frame(12, play.session.tag, SERVER, bytes(32) + inside(request)[32:])
+    with pytest.raises(ProtocolError, match="public key"):
+        play.helper.answer(play.session, small)
     stranger = helper.Helper(X25519PrivateKey.generate(), MemoryLedger())
     with pytest.raises(RefusalError, match="another helper"):
         stranger.answer(play.session, request)
     with pytest.raises(RefusalError):
-        play.helper.answer(play.session, asked(body[:record] * 3))
+        play.helper.answer(play.session, asked(records[:1] * 3))
     assert play.server.finish(play.helper.answer(play.session, request)).users == 6
+
+
+@pytest.mark.parametrize("at", [0, 40])
+def test_false_seals_cost_their_sender(at: int) -> None:
+    """Who seals something else for the helper, or no key, is left out of the sum; nobody else."""
+    play = HelperPlay()
+    for number in range(6):
+        message = altered(play.messages[number], at) if number in (1, 4) else play.messages[number]
+        if number == 4 and not at:  # a key that none can be agreed with
+            body = bytes(32) + inside(play.messages[4])[32:]
+            message = frame(11, play.session.tag, 4, body)
+        play.server.receive(number, message)
+    result = play.server.finish(play.helper.answer(play.session, play.server.request()))
+    assert result.users == 4
+    assert result.vector == RING.sum(play.vectors[n] for n in (0, 2, 3, 5))
+
+
+def test_nobody_else_answers_for_the_helper() -> None:
+    """An answer without the helper's code is refused, as is one that counts too few."""
+    play = HelperPlay()
+    for number in range(6):
+        play.server.receive(number, play.messages[number])
+    request = play.server.request()
+    true = play.helper.answer(play.session, request)
+    zeros = inside(true)[:17] + RING.zeros().pack_body() + bytes(16)
+    for false in (frame(13, play.session.tag, SERVER, zeros), altered(true, 16), altered(true, 30)):
+        with pytest.raises(ProtocolError, match="not from the helper"):
+            play.server.finish(false)
+    assert play.server.finish(true).users == 6
+    challenge = helper.Challenge(play.helper.public_key, b"terms")
+    other = helper.Helper(X25519PrivateKey.generate(), MemoryLedger())
+    assert challenge.met(play.helper.prove(challenge.public, b"terms"))
+    assert not challenge.met(other.prove(challenge.public, b"terms"))
+    assert not challenge.met(play.helper.prove(challenge.public, b"other terms"))
+    assert not challenge.met(b"")
 
 
 def test_helper_server_and_client_keep_order() -> None:
@@ -879,14 +930,13 @@ def test_one_answer_a_session() -> None:
     play = HelperPlay()
     for number in range(6):
         play.server.receive(number, play.messages[number])
-    body = inside(play.server.request())
-    half = len(body) // 2
-    first = frame(12, play.session.tag, SERVER, body[:half])
-    second = frame(12, play.session.tag, SERVER, body[half:])
+    key, records = records_in(play.server.request(), 6)
+    first = frame(12, play.session.tag, SERVER, key + b"".join(records[:3]))
+    second = frame(12, play.session.tag, SERVER, key + b"".join(records[3:]))
     reply = play.helper.answer(play.session, first)
     with pytest.raises(RefusalError):
         play.helper.answer(play.session, second)
-    with pytest.raises(ProtocolError, match="another request"):
+    with pytest.raises(ProtocolError, match="another request"):  # as many clients, others
         play.server.finish(reply)
 
 

@@ -4,6 +4,8 @@ A client sends vector + mask to the server, and with it what the helper needs to
 ephemeral public key. Mask and confirmation come out of the key that it agrees on with the
 helper's, bound to session and client. The server adds up the masked vectors and asks the helper
 for the sum of the masks of those it counts. Neither sees a vector as long as they do not collude.
+The helper leaves out whoever sealed something else for it, and proves by a code that it is the one
+that the session names.
 """
 
 import hashlib
@@ -19,13 +21,22 @@ from linsketch.errors import ProtocolError, RefusalError, RoundFailed, VectorErr
 from linsketch.rings import Ring, RingVector
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
 from linsketch.securesum.base import Contribution, Ledger, counted_entry, own_entry
-from linsketch.securesum.frames import FRAME_BYTES, SERVER, body_of, checked_number, frame
+from linsketch.securesum.frames import (
+    FRAME_BYTES,
+    SERVER,
+    body_of,
+    checked_number,
+    frame,
+    pack_bits,
+    unpack_bits,
+)
 from linsketch.securesum.masks import add_into, add_mask
 from linsketch.validation import instance, whole_number
 
 CONTRIBUTE, REQUEST, REPLY = 11, 12, 13
 CONFIRMATION_BYTES = 16
 DIGEST_BYTES = 16
+CODE_BYTES = 16
 SEALED_BYTES = KEY_BYTES + CONFIRMATION_BYTES
 
 
@@ -105,6 +116,8 @@ class Server:
             raise ProtocolError("A client number comes twice.")
         self._total = session.ring.zeros()
         self._sealed: dict[int, bytes] = {}
+        self._vectors: dict[int, bytes] = {}  # should one have to be left out again
+        self._ephemeral = X25519PrivateKey.generate()
         self._asked = False
         self.result: Contribution | None = None
 
@@ -119,7 +132,7 @@ class Server:
         except WireError as error:
             raise ProtocolError(f"Client {sender}: {error}") from None
         add_into(self._total, vector)
-        self._sealed[sender] = body[:SEALED_BYTES]
+        self._sealed[sender], self._vectors[sender] = body[:SEALED_BYTES], body[SEALED_BYTES:]
         self._expected.discard(sender)
 
     def request(self) -> bytes:
@@ -132,23 +145,38 @@ class Server:
             )
         self._asked = True
         body = b"".join(struct.pack("<I", n) + sealed for n, sealed in self._sealed.items())
-        request = frame(REQUEST, self.session.tag, SERVER, body)
+        request = frame(REQUEST, self.session.tag, SERVER, public_bytes(self._ephemeral) + body)
         self._request = _digest(request)
         return request
 
     def finish(self, reply: bytes) -> Contribution:
-        """Take the sum of the masks off the sum of the vectors."""
+        """Take the sum of the masks off the sum of the vectors of those the helper counts."""
         if not self._asked or self.result:
             raise ProtocolError("There is no answer to wait for.")
-        size = DIGEST_BYTES + self.session.ring.wire_bytes
-        body = body_of(reply, REPLY, self.session.tag, SERVER, size)
-        if body[:DIGEST_BYTES] != self._request:
+        session, asked = self.session, list(self._sealed)
+        flags = -(-len(asked) // 8)
+        size = DIGEST_BYTES + flags + session.ring.wire_bytes + CODE_BYTES
+        body = body_of(reply, REPLY, session.tag, SERVER, size)
+        content, code = body[:-CODE_BYTES], body[-CODE_BYTES:]
+        key = _reply_key(session, self._ephemeral, session.helper_key)
+        if not hmac.compare_digest(_code(key, content), code):
+            raise ProtocolError("The answer is not from the helper that the session names.")
+        if content[:DIGEST_BYTES] != self._request:
             raise ProtocolError("The answer is to another request.")
+        counted = unpack_bits(content[DIGEST_BYTES : DIGEST_BYTES + flags], len(asked))
+        if sum(counted) < session.smallest_cohort:
+            raise RoundFailed(
+                f"The helper counts {sum(counted)} clients; it takes {session.smallest_cohort}."
+            )
         try:
-            masks = self.session.ring.unpack_body(body[DIGEST_BYTES:])
+            total = self._total - session.ring.unpack_body(content[DIGEST_BYTES + flags :])
         except WireError as error:
             raise ProtocolError(f"The helper: {error}") from None
-        self.result = Contribution(self._total - masks, len(self._sealed))
+        for number, there in zip(asked, counted, strict=True):
+            if not there:
+                total -= session.ring.unpack_body(self._vectors[number])
+        self._vectors = {}
+        self.result = Contribution(total, sum(counted))
         return self.result
 
 
@@ -170,32 +198,68 @@ class Helper:
         return public_bytes(self._private)
 
     def answer(self, session: Session, request: bytes) -> bytes:
-        """Return the sum of the masks of the clients that the server counts."""
+        """Return the sum of the masks of the clients that the server counts.
+
+        Who sealed what is not for this round and client is left out, and the answer says so.
+        """
         if session.helper_key != self.public_key:
             raise RefusalError("The session is for another helper.")
         record = 4 + SEALED_BYTES
         body = body_of(request, REQUEST, session.tag, SERVER, None)
-        if len(body) % record:
+        server, body = body[:KEY_BYTES], body[KEY_BYTES:]
+        if len(server) < KEY_BYTES or len(body) % record:
             raise ProtocolError("The request is cut short.")
         records = [body[i : i + record] for i in range(0, len(body), record)]
-        if len(records) < session.smallest_cohort:
+        numbers = [struct.unpack_from("<I", each)[0] for each in records]
+        keys = [self._opened(session, *pair) for pair in zip(numbers, records, strict=True)]
+        counted = [number for number, key in zip(numbers, keys, strict=True) if key]
+        if len(counted) < session.smallest_cohort:
             raise RefusalError(
-                f"A cohort of {len(records)} is smaller than {session.smallest_cohort}: the sum "
+                f"A cohort of {len(counted)} is smaller than {session.smallest_cohort}: the sum "
                 "would show too much."
             )
-        numbers = [struct.unpack_from("<I", each)[0] for each in records]
         total = session.ring.zeros()
-        for number, each in zip(numbers, records, strict=True):
-            sent, confirmation = each[4 : 4 + KEY_BYTES], each[4 + KEY_BYTES :]
-            key, expected = session.keys(self._private, sent, number, sent)
-            if not hmac.compare_digest(expected, confirmation):
-                raise ProtocolError(
-                    f"What client {number} sealed is not for this round and client."
-                )
+        for key in filter(None, keys):
             add_mask(total, key)
-        counted = (counted_entry(session.campaign, number) for number in numbers)
-        self._ledger.note(b"linsketch/answered" + session.tag, *counted)
-        return frame(REPLY, session.tag, SERVER, _digest(request) + total.pack_body())
+        reply_key = _reply_key(session, self._private, server)
+        entries = (counted_entry(session.campaign, number) for number in counted)
+        self._ledger.note(b"linsketch/answered" + session.tag, *entries)
+        content = _digest(request) + pack_bits([bool(key) for key in keys]) + total.pack_body()
+        return frame(REPLY, session.tag, SERVER, content + _code(reply_key, content))
+
+    def prove(self, challenge: bytes, context: bytes) -> bytes:
+        """Answer a challenge as only the owner of the private key can."""
+        return agree(self._private, challenge, b"helper's proof", context)
+
+    def _opened(self, session: Session, number: int, record: bytes) -> bytes | None:
+        """Return the key of a client's mask, None if it sealed something else."""
+        sent, confirmation = record[4 : 4 + KEY_BYTES], record[4 + KEY_BYTES :]
+        try:
+            key, expected = session.keys(self._private, sent, number, sent)
+        except ProtocolError:  # no key can be agreed with what it sent
+            return None
+        return key if hmac.compare_digest(expected, confirmation) else None
+
+
+class Challenge:
+    """Run by the server: find out whether a node is the helper."""
+
+    def __init__(self, helper_key: bytes, context: bytes) -> None:
+        private = X25519PrivateKey.generate()
+        self.public = public_bytes(private)
+        self._expected = agree(private, helper_key, b"helper's proof", context)
+
+    def met(self, proof: bytes) -> bool:
+        """Tell whether a proof is the helper's."""
+        return hmac.compare_digest(self._expected, proof)
+
+
+def _reply_key(session: Session, private: X25519PrivateKey, public: bytes) -> bytes:
+    return agree(private, public, b"helper's reply", session.tag)
+
+
+def _code(key: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, content, "sha256")[:CODE_BYTES]
 
 
 def _digest(request: bytes) -> bytes:
