@@ -23,6 +23,7 @@ from linsketch.securesum import (
     MaskedSum,
     MemoryLedger,
     Parameters,
+    choose_parameters,
     helper,
     masked,
     shamir,
@@ -816,6 +817,53 @@ def test_boxes_that_do_not_open_cost_their_sender(spoilt: int, k: int) -> None:
     assert len(counted) == 29 - lost
 
 
+@pytest.mark.parametrize("clients", [4, 20, 40])
+def test_rubbish_with_the_parameters_that_are_chosen(clients: int) -> None:
+    """Sealed for none, or for as many as the threshold: the sender alone is lost.
+
+    In between its masks come off nobody, which takes the round: it fails closed.
+    """
+    chosen = choose_parameters(clients)
+    k, t = chosen.neighbours, chosen.threshold
+    for spoilt in (1, k - t, k - t + 1, k - 1, k):
+        play = Play(clients, k, t)
+        play.reply(play.stage(range(clients)))
+        sealed_wrongly(play, 3, range(spoilt))
+        if spoilt in (k, *range(1, k - t + 1)):
+            assert finished(play, clients) == set(range(clients)) - {3}
+            continue
+        play.reply(play.stage(range(clients)))
+        try:
+            play.reply(play.stage(range(clients)))
+            play.stage(range(clients))
+            counted = play.server._arrived
+            assert play.server.result == Contribution(
+                RING.sum(play.vectors[i] for i in counted), len(counted)
+            )
+        except RoundFailed:
+            assert play.server.result is None
+
+
+def test_too_few_vectors_are_never_unmasked() -> None:
+    """With fewer vectors than planned for nobody is asked for shares, and nobody would give any."""
+    session = masked.Session(RING, b"", Parameters(6, 5, 2, least=5))
+    clients = [masked.Client(session, i, RING.zeros(), MemoryLedger()) for i in range(6)]
+    server = masked.Server(session, range(6))
+    answers = {c.number: c.start() for c in clients}
+    for _ in range(2):
+        for number, answer in answers.items():
+            server.receive(number, answer)
+        answers = {n: clients[n].receive(m) for n, m in server.advance().items()}
+    for number in range(4):
+        server.receive(number, answers[number])
+    with pytest.raises(RoundFailed, match=r"4 vectors arrived, 4 of them .* it takes 5"):
+        server.advance()
+    place = [number in server._graph[0][:3] for number in server._graph[0]]
+    few = frame(SURVIVORS, session.tag, 0, pack_bits(place))
+    with pytest.raises(RefusalError, match="3 surviving neighbours are fewer than the 4"):
+        clients[0].receive(few)
+
+
 def test_false_accusations_cost_the_accuser() -> None:
     """Who claims that its neighbours' boxes do not open is left out itself."""
     play = Play(30, 10, 5)
@@ -855,6 +903,9 @@ def test_clients_that_forget_between_steps() -> None:
         messages = play.stage(everybody)
     assert play.server.result is not None
     assert play.server.result.vector == RING.sum(play.vectors)
+    fresh = masked.Client(play.session, 0, play.vectors[0], MemoryLedger())
+    with pytest.raises(ProtocolError, match="nothing to remember"):
+        fresh.memory()
     other = masked.Session(RING, b"round 2", Parameters(5, 4, 3))
     with pytest.raises(ProtocolError, match="another session"):
         masked.Client.recalled(other, play.clients[0].memory(), play.ledgers[0])

@@ -29,7 +29,13 @@ def new_app(
     ] = "",
     corrupt: Annotated[float, typer.Option(help="masked: share of clients that collude.")] = 0.2,
     dropout: Annotated[float, typer.Option(help="masked: share of clients that drop out.")] = 0.1,
+    split_view_safe: Annotated[
+        bool, typer.Option(help="masked: more neighbours, against a server that lies about them.")
+    ] = False,
     stage_seconds: Annotated[int, typer.Option(help="How long a stage of a round may take.")] = 60,
+    largest_t_change: Annotated[
+        float, typer.Option(help="adaptive: how far t may go from the plan's, as a factor.")
+    ] = 4.0,
 ) -> None:
     """Write a Flower app for a campaign: fill in `local_items`, then `flwr run`."""
     from importlib.resources import as_file, files
@@ -60,8 +66,11 @@ def new_app(
         except ValueError:
             raise PlanningError(f"{plan} is no JSON.") from None
         chosen = Plan.from_json(data.get("plan", data) if isinstance(data, dict) else data)
+    leeway = {"stage_seconds": stage_seconds, "largest_t_change": largest_t_change}
     if secure == "masked":
-        terms = Terms.masked(chosen, corrupt=corrupt, dropout=dropout, stage_seconds=stage_seconds)
+        terms = Terms.masked(
+            chosen, corrupt=corrupt, dropout=dropout, split_view_safe=split_view_safe, **leeway
+        )
     else:
         try:
             key = bytes.fromhex(helper_key)
@@ -72,7 +81,7 @@ def new_app(
                 "Give the helper's public key, 64 hexadecimal digits: --helper-key. The helper's "
                 "operator makes one with `linsketch helper-key FILE`."
             )
-        terms = Terms.helper(chosen, key, stage_seconds=stage_seconds)
+        terms = Terms.helper(chosen, key, **leeway)
     with as_file(files("linsketch.deploy").joinpath("template")) as template:
         copytree(template, folder, ignore=ignore_patterns("__pycache__"))
     write_whole(folder / "survey" / "terms.json", json.dumps(terms.to_json(), indent=2) + "\n")
@@ -127,17 +136,21 @@ def _show(terms: "Terms") -> None:
         "clients in a round": f"{terms.least:,} to {plan.users_per_round:,}",
         "items of a client": f"at most {plan.items_per_user:,}, as {plan.keys.name}",
         "reported from": f"{plan.cut:,} on" if plan.error is None else f"error {plan.cut:,}",
-        "sampling": f"{plan.method}, t from {low_high[0]:g} to {low_high[1]:g}"
+        "sampling": f"{plan.method}, t from {low_high[0]:.3g} to {low_high[1]:.3g}"
         if plan.method == "adaptive"
-        else f"{plan.method}, t = {plan.sampling_threshold:g}",
+        else f"{plan.method}, t = {plan.sampling_threshold:.3g}",
         "bytes of a client": f"{plan.budget:,} and the secure sum's own",
         "seconds of a stage": f"{terms.stage_seconds:,}",
         "secure sum": terms.protocol,
     }
     if terms.parameters:
         p = terms.parameters
-        lines["neighbours, threshold"] = f"{p.neighbours:,}, {p.threshold:,}"
+        lines["hidden from"] = (
+            f"a server with fewer than {p.threshold:,} helpers among a client's {p.neighbours:,} "
+            "neighbours"
+        )
     else:
+        lines["hidden from"] = "a server that the helper does not help"
         lines["helper's key"] = terms.helper_key.hex()
     table = Table(show_header=False)
     table.add_column(no_wrap=True)

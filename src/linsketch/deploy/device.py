@@ -20,7 +20,6 @@ from linsketch.rings import RingVector
 from linsketch.securesum import Ledger, helper, masked
 from linsketch.securesum.base import own_entry
 
-HELPER = b"helper"  # what a helper answers to who is there
 _SAYABLE = (ProtocolError, TaskError)  # say nothing of the client's data
 _log = logging.getLogger("linsketch")
 
@@ -35,7 +34,7 @@ class Device:
 
     def answer(self, request: Request, memory: bytes) -> tuple[Answer, bytes]:
         """Answer a request; return what to remember for the next one, too."""
-        return _tactful(lambda: self._answer(request, memory), memory)
+        return tactful(lambda: self._answer(request, memory), memory)
 
     def _answer(self, request: Request, memory: bytes) -> tuple[Answer, bytes]:
         if request.kind == "role":
@@ -96,11 +95,12 @@ class HelperNode:
 
     def answer(self, request: Request, memory: bytes) -> tuple[Answer, bytes]:
         """Answer a request."""
-        return _tactful(lambda: (self._answer(request), b""), memory)
+        return tactful(lambda: (self._answer(request), b""), memory)
 
     def _answer(self, request: Request) -> Answer:
         if request.kind == "role":
-            return Answer(HELPER)
+            proof = self._helper.prove(request.frame, self.terms.terms_id.encode())
+            return Answer(proof)
         if request.kind != "masks":
             raise ProtocolError("This is the helper: it has no data.")
         opening = Opening.from_text(request.opening, self.terms)
@@ -112,7 +112,7 @@ def _memory(opening: str, client: masked.Client) -> bytes:
     return json.dumps({"opening": opening, "client": client.memory().decode()}).encode()
 
 
-def _tactful(answer: Callable[[], tuple[Answer, bytes]], memory: bytes) -> tuple[Answer, bytes]:
+def tactful(answer: Callable[[], tuple[Answer, bytes]], memory: bytes) -> tuple[Answer, bytes]:
     """Turn what goes wrong into a refusal that says nothing of the client's data."""
     try:
         return answer()

@@ -4,7 +4,6 @@ Rounds are those of `campaign.run`; what is added is that nodes are drawn, asked
 deadline, and spent once they have been asked for their vectors.
 """
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +11,19 @@ from dataclasses import replace
 from typing import Protocol
 
 from linsketch.campaign import Progress
-from linsketch.deploy.device import HELPER
 from linsketch.deploy.letters import Answer, Request
 from linsketch.deploy.rounds import HelperRound, MaskedRound, RoundOnItsWay
 from linsketch.deploy.terms import Terms
 from linsketch.errors import FederationError, ProtocolError, RoundFailed
+from linsketch.securesum.helper import Challenge
 from linsketch.server import Server
 from linsketch.task import RoundTask
 from linsketch.transcript import Transcript
 
 _LOOK = 0.5  # seconds between looks for nodes
 _SETTLED = 5.0  # seconds after which no more nodes are expected
-_SPENT = "asked"  # the transcript's list of nodes that were asked for vectors, by number
+_LONG = 200  # characters of a refusal
+_SPENT = "asked"  # the transcript's list of nodes that were asked for vectors
 
 
 class Transport(Protocol):
@@ -76,31 +76,29 @@ class Federation:
     def run(self) -> Server:
         """Run the rounds that are not closed yet, and return the server."""
         server = self._transcript.server(self.terms.update())
-        if self.terms.protocol == "helper" and not server.done and self._helper_node is None:
+        if self.terms.protocol == "masked":
+            self._helper_node = None
+        elif not server.done and self._helper_node is None:
             self._helper_node = self._find_helper()
         while not server.done:
             rounds = self._open(server)
             seconds = self._carry(rounds)
-            for round_ in rounds:
-                self._close(server, round_, seconds)
+            for progress in [self._close(server, round_, seconds) for round_ in rounds]:
+                self._watch(progress)  # when all are kept
         return server
 
     def _find_helper(self) -> int:
-        """Ask every node what it is: once in a run."""
-        requests = [
-            (node, Request("role")) for node in self._connected(self.terms.least + 1, 2**63)
-        ]
-        helpers = [
-            requests[place][0]
-            for place, answer in self._transport.exchange(requests, self.terms.stage_seconds)
-            if answer.frame == HELPER
-        ]
-        if len(helpers) != 1:
-            raise FederationError(
-                f"{len(helpers)} of {len(requests)} nodes answered that they are the helper; it "
-                'takes one: a SuperNode started with role="helper" in its --node-config.'
-            )
-        return helpers[0]
+        """Ask every node what it is, once in a run; the helper has the key of the terms."""
+        challenge = Challenge(self.terms.helper_key, self.terms.terms_id.encode())
+        question = Request("role", frame=challenge.public)
+        requests = [(node, question) for node in self._connected(self.terms.least + 1, 2**63)]
+        for place, answer in self._transport.exchange(requests, self.terms.stage_seconds):
+            if challenge.met(answer.frame):
+                return requests[place][0]
+        raise FederationError(
+            f"None of {len(requests)} nodes proved to be the helper of the terms. Start it with "
+            'role="helper" and its key in --node-config.'
+        )
 
     def _connected(self, least: int, most: int) -> list[int]:
         """Return the nodes that can be asked.
@@ -124,8 +122,7 @@ class Federation:
         """Open the next round; without adaptive sampling, as many as there are nodes for."""
         plan, least = self.terms.plan, self.terms.least
         first = server.open_round()
-        left = plan.rounds - len(server.rounds)
-        ahead = 1 if plan.method == "adaptive" else left
+        ahead = 1 if plan.method == "adaptive" else plan.rounds - len(server.rounds)
         nodes = self._connected(least * ahead, plan.users_per_round * ahead)
         if len(nodes) < least:
             raise FederationError(
@@ -134,15 +131,13 @@ class Federation:
                 f"run again: closed rounds ({len(server.rounds)}) are kept."
             )
         secrets.SystemRandom().shuffle(nodes)
-        numbered = list(enumerate(nodes, len(self._spent)))
+        numbers = {node: number for number, node in enumerate(nodes, len(self._spent))}
         rounds = []
         for offset in range(ahead):
-            share = max(least, math.ceil(len(numbered) / (left - offset)))
-            size = min(share, plan.users_per_round)
-            drawn, numbered = numbered[:size], numbered[size:]
+            drawn = nodes[offset * plan.users_per_round :][: plan.users_per_round]
             if len(drawn) < least:
                 break
-            members = {node: number for number, node in drawn}
+            members = {node: numbers[node] for node in drawn}
             rounds.append(self._round(replace(first, round=first.round + offset), members))
         return rounds
 
@@ -157,7 +152,7 @@ class Federation:
         seconds: dict[str, float] = {}
         while open_rounds := [round_ for round_ in rounds if round_.requests]:
             stage, start = open_rounds[0].stage, time.monotonic()
-            spent = [node for r in open_rounds if r.wants_vectors for node in r.members]
+            spent = [node for r in open_rounds if r.wants_vectors for node in r.requests]
             if spent:  # before any vector can leave
                 self._spent += spent
                 self._transcript.keep_fact(_SPENT, self._spent)
@@ -177,9 +172,11 @@ class Federation:
                     raise ProtocolError(answer.refusal)
                 round_.take(node, answer.frame)
             except ProtocolError as error:  # costs this node's contribution
-                self._say(f"round {round_.task.round}, {round_.stage}: node {node}: {error}")
+                reason = repr(str(error)[:_LONG])  # a node may have written it
+                self._say(f"round {round_.task.round}, {round_.stage}: node {node}: {reason}")
 
-    def _close(self, server: Server, round_: RoundOnItsWay, seconds: dict[str, float]) -> None:
+    def _close(self, server: Server, round_: RoundOnItsWay, seconds: dict[str, float]) -> Progress:
+        """Close a round, durably."""
         start = time.monotonic()
         total, closed = round_.result, None
         if total:
@@ -191,4 +188,4 @@ class Federation:
             total, closed = None, server.abort_round(round_.task, round_.failure)
         self._transcript.add(round_.task, total, closed.failure)
         took = {**seconds, "decoding": time.monotonic() - start}
-        self._watch(Progress(server, closed, len(round_.members), took))
+        return Progress(server, closed, len(round_.members), took)

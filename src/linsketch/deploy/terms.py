@@ -1,8 +1,8 @@
 """Terms: what the operator of a client accepts before it takes part in a campaign.
 
-The plan, the secure sum with its parameters, and how far the server may go: nothing that a client
-must be sure of comes from the server. `terms_id` is the SHA-256 of the canonical JSON; a client
-pins it, and answers no server with other terms.
+The plan, the secure sum with its parameters, and how far the server may go in between. `terms_id`
+is the SHA-256 of the canonical JSON; a client pins it, and answers no server with other terms. Who
+the other clients are, terms do not say: docs/flower.md.
 """
 
 import hashlib
@@ -30,8 +30,9 @@ Protocol = Literal["masked", "helper"]
 class Terms:
     """A campaign over real clients; make them with `Terms.masked` or `Terms.helper`.
 
-    The sampling threshold t of an adaptive round stays within `largest_t_change` times the
-    plan's, up or down: a server cannot switch sampling off. A stage ends after `stage_seconds`.
+    The sampling threshold t of an adaptive round goes at most to `largest_t_change` times the
+    plan's, and t - 1 down to as small a part: a server cannot switch off what the plan samples. A
+    stage ends after `stage_seconds`.
     """
 
     plan: Plan
@@ -39,14 +40,16 @@ class Terms:
     parameters: Parameters | None = None  # of masked
     helper_key: bytes = b""  # the public key of the helper
     stage_seconds: int = 60
-    largest_t_change: float = 16.0
+    largest_t_change: float = 4.0
 
     def __post_init__(self) -> None:
         instance(self, "plan", Plan)
         one_of(self, "protocol", get_args(Protocol))
         whole_number(self, "stage_seconds", 1, 86_400)
-        if not isinstance(self.largest_t_change, int | float) or not self.largest_t_change >= 1:
+        change = self.largest_t_change
+        if not isinstance(change, int | float) or not 1 <= change <= MAX_THRESHOLD:
             raise PlanningError("Terms: the largest change of t is a factor of 1 or more.")
+        object.__setattr__(self, "largest_t_change", float(change))
         if (self.parameters is not None) != (self.protocol == "masked") or (
             len(self.helper_key) != (32 if self.protocol == "helper" else 0)
         ):
@@ -63,10 +66,18 @@ class Terms:
 
     @classmethod
     def masked(
-        cls, plan: Plan, *, corrupt: float = 0.2, dropout: float = 0.1, **more: Any
+        cls,
+        plan: Plan,
+        *,
+        corrupt: float = 0.2,
+        dropout: float = 0.1,
+        split_view_safe: bool = False,
+        **more: Any,
     ) -> "Terms":
-        """Return terms with one server; `corrupt` and `dropout` are shares of the clients."""
-        chosen = choose_parameters(plan.users_per_round, corrupt=corrupt, dropout=dropout)
+        """Return terms with one server; the choices are those of `choose_parameters`."""
+        chosen = choose_parameters(
+            plan.users_per_round, corrupt=corrupt, dropout=dropout, split_view_safe=split_view_safe
+        )
         least = max(chosen.least, plan.smallest_cohort)
         return cls(plan, "masked", parameters=replace(chosen, least=least), **more)
 
@@ -101,7 +112,7 @@ class Terms:
     def t_range(self) -> tuple[float, float]:
         """Between which thresholds rounds may sample."""
         t, change = self.plan.sampling_threshold, self.largest_t_change
-        return on_grid(max(1.0, t / change)), on_grid(min(t * change, MAX_THRESHOLD))
+        return on_grid(1 + (t - 1) / change), on_grid(min(t * change, MAX_THRESHOLD))
 
     def update(self, rule: Update = halfway) -> Update:
         """Return a rule of adaptive sampling that keeps to the terms."""

@@ -13,10 +13,17 @@ from linsketch.server import Round, Server
 
 @dataclass
 class Journal:
-    """Tells of closed rounds; with `log`, also appends JSON lines to that file."""
+    """Tells of closed rounds; with `log`, also appends JSON lines to that file.
+
+    A file that cannot be written raises at once, before anybody is asked anything.
+    """
 
     log: Path | None = None
     _known: set[Any] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.log:
+            self.log.open("a").close()
 
     def line(self, progress: Progress) -> str:
         """Write the round down, and return it in words."""
@@ -31,9 +38,10 @@ class Journal:
         plan = progress.server.plan
         if not plan.repetitions:
             return None
+        number, rounds = progress.closed.task.round, progress.server.rounds
         if self._known is None:  # also of a campaign that goes on
-            self._known = _heavy(plan, progress.server.rounds[:-1])
-        found = _heavy(plan, progress.server.rounds)
+            self._known = _heavy(plan, rounds[: number - 1])
+        found = _heavy(plan, rounds[:number])
         new = len(found - self._known)
         self._known |= found
         return new

@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from linsketch.deploy.device import Device, HelperNode
+from linsketch.deploy.device import Device, HelperNode, tactful
 from linsketch.deploy.flower.records import memory_of, pack, remember, unpack
 from linsketch.deploy.letters import Answer, Request
 from linsketch.deploy.terms import Terms
-from linsketch.errors import LinsketchError, RefusalError
+from linsketch.errors import RefusalError
 from linsketch.ledger import FileLedger
 from linsketch.securesum import Ledger, MemoryLedger
 
@@ -30,13 +30,14 @@ def client_app(terms: Path, local_items: Items) -> ClientApp:
 
     @app.query()
     def answer(message: Message, context: Context) -> Message:
-        try:
+        before = memory_of(context)
+
+        def ask() -> tuple[Answer, bytes]:
             node = _node(Terms.read(terms), local_items, context.node_config)
-            request = unpack(Request, message.content)
-            reply, memory = node.answer(request, memory_of(context))
-            remember(context, memory)
-        except LinsketchError as error:  # of set-up: nothing of the client's data is known yet
-            reply = Answer(refusal=str(error))
+            return node.answer(unpack(Request, message.content), before)
+
+        reply, memory = tactful(ask, before)
+        remember(context, memory)
         return Message(pack(reply), reply_to=message)
 
     return app
@@ -44,7 +45,8 @@ def client_app(terms: Path, local_items: Items) -> ClientApp:
 
 def _node(terms: Terms, local_items: Items, config: Mapping[str, Any]) -> Device | HelperNode:
     """Make the node that its operator set up."""
-    if _simulated():  # virtual clients have no operator, and no disk of their own
+    if _simulated() and not {"accept", "ledger", "role"} & config.keys():
+        # Virtual clients have no operator, and no disk of their own.
         return Device(terms, lambda: local_items(config), MemoryLedger())
     if terms.terms_id not in str(config.get("accept", "")).split():
         raise RefusalError(

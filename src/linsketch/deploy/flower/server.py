@@ -1,10 +1,14 @@
 """The ServerApp: it runs what is left of the campaign, and writes what came out."""
 
+import fcntl
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 
@@ -12,13 +16,14 @@ from linsketch.deploy.federation import Federation
 from linsketch.deploy.flower.records import pack, unpack
 from linsketch.deploy.letters import Answer, Request
 from linsketch.deploy.terms import Terms
-from linsketch.errors import LinsketchError, ProtocolError
+from linsketch.errors import FederationError, LinsketchError, ProtocolError
 from linsketch.report.folder import TRANSCRIPT, write_outcome
 from linsketch.report.journal import Journal
-from linsketch.report.outcome import outcome
+from linsketch.report.outcome import outcome, printable
 from linsketch.transcript import Transcript
 
-_PULL = 0.2  # seconds between looks at the SuperLink
+_LINES = 20  # items in the log
+_PULL = 0.5  # seconds between looks at the SuperLink
 _log = logging.getLogger("flwr")
 
 
@@ -44,12 +49,20 @@ class GridTransport:
         pushed = self._grid.push_messages(messages)
         places = {name: place for place, name in enumerate(pushed) if name}
         while places and time.monotonic() < until:
-            for message in self._grid.pull_messages(list(places)):
-                place = places.pop(message.metadata.reply_to_message_id, None)
-                if place is not None:
-                    yield place, _answer(message)
+            for name in list(places):
+                for answer in self._pull(name):
+                    yield places.pop(name), answer
             if places:
                 time.sleep(_PULL)
+
+    def _pull(self, name: str) -> list[Answer]:
+        """Look for the answer to one message: what one node sends must not cost another's."""
+        try:
+            return [_answer(message) for message in self._grid.pull_messages([name])][:1]
+        except httpx.HTTPError:
+            raise  # the SuperLink, not the node
+        except Exception as error:
+            return [Answer(refusal=f"its reply cannot be read ({type(error).__name__})")]
 
 
 def _answer(message: Message) -> Answer:
@@ -81,29 +94,56 @@ def _conduct(terms: Terms, grid: Grid, context: Context) -> None:
     config = context.run_config
     folder = Path(str(config["out"])).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / TRANSCRIPT
-    with _transcript(path, terms) as transcript:
-        closed = transcript.closed
-        _log.info("linsketch: plan %s, terms %s, %s", terms.plan.plan_id[:12], terms.terms_id, path)
-        if closed:
-            _log.info("Going on after round %d of %d.", closed, terms.plan.rounds)
+    with _alone(folder), _transcript(folder / TRANSCRIPT, terms) as transcript:
+        _log.info("linsketch: plan %s, terms %s", terms.plan.plan_id[:12], terms.terms_id)
+        if transcript.closed:
+            _log.info("Going on after round %d of %d.", transcript.closed, terms.plan.rounds)
         log = str(config.get("log-json", ""))
         journal = Journal(Path(log) if log else None)
-        named = int(str(config.get("helper-node", "")) or 0)
-        server = Federation(
+        campaign = Federation(
             terms,
             GridTransport(grid),
             transcript,
             watch=lambda progress: _log.info("%s", journal.line(progress)),
             say=lambda text: _log.warning("%s", text),
-            wait=float(str(config.get("wait-seconds", 60))),
-            helper_node=named or None,
-        ).run()
-        result = outcome(transcript, "scale", server)
+            wait=float(_number(config, "wait-seconds", 60)),
+            helper_node=_number(config, "helper-node", 0) or None,
+        )
+        try:
+            campaign.run()
+        finally:
+            if transcript.closed:
+                _show(folder, outcome(transcript, "scale"))
+
+
+def _show(folder: Path, result: dict[str, Any]) -> None:
     write_outcome(folder, result)
-    for line in result["heavy_hitters" if terms.plan.error is None else "histogram"][:20]:
-        _log.info("%s: %.0f ± %.0f", line["item"], line["estimate"], line["stderr"])
+    for warning in result["warnings"]:
+        _log.warning("%s", warning)
+    for line in result["heavy_hitters" if "heavy_hitters" in result else "histogram"][:_LINES]:
+        item = printable(line["item"])
+        _log.info("%s: %.0f ± %.0f", item, line["estimate"], line["stderr"])
     _log.info("Page, result and transcript (sensitive) are in %s.", folder)
+
+
+def _number(config: Mapping[str, Any], name: str, default: int) -> int:
+    """Read a whole number of the run-config; text too, for node ids of 64 bits."""
+    value = config.get(name, default)
+    try:
+        return int(value or default)
+    except (TypeError, ValueError):
+        raise FederationError(f"{name} in the run-config is a number, not {value!r}.") from None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second run of the campaign out while this one goes on."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FederationError(f"Another run is at work in {folder}.") from None
+        yield
 
 
 def _transcript(path: Path, terms: Terms) -> Transcript:

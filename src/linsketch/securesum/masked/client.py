@@ -76,6 +76,7 @@ class Client:
         self._vector = session.ring.vector(vector.arrays)  # checked, and a copy
         self._ledger = ledger
         self._identity = identity
+        self._present = 0  # clients that advertised
         self._neighbours: list[int] = []
         self._adverts: list[bytes] = []
         self._held: dict[int, tuple[int, int]] = {}  # place among the neighbours: their shares
@@ -108,10 +109,13 @@ class Client:
 
         It holds the client's secrets and belongs where its data are.
         """
+        if self.stage is Stage.START:
+            raise ProtocolError("A client has nothing to remember before it starts.")
         data: dict[str, Any] = {
             "session": self.session.tag.hex(),
             "number": self.number,
             "stage": self.stage.name,
+            "present": self._present,
             "neighbours": self._neighbours,
             "adverts": [advert.hex() for advert in self._adverts],
             "held": list(self._held.items()),
@@ -140,7 +144,7 @@ class Client:
             raise ProtocolError("This client takes part in another session.")
         client = cls(session, data["number"], session.ring.zeros(), ledger, identity)
         client.stage = Stage[data["stage"]]
-        client._neighbours = data["neighbours"]
+        client._present, client._neighbours = data["present"], data["neighbours"]
         client._adverts = [bytes.fromhex(advert) for advert in data["adverts"]]
         client._held = {place: (of_seed, of_key) for place, (of_seed, of_key) in data["held"]}
         if secrets := data.get("secrets"):
@@ -192,7 +196,7 @@ class Client:
             for number, advert, seed, key in zip(numbers, adverts, of_seed, of_key, strict=True)
         ]
         self._ledger.note(step_entry(session.tag, SHARES))
-        self._neighbours, self._adverts = numbers, adverts
+        self._present, self._neighbours, self._adverts = present, numbers, adverts
         self.stage = Stage.INBOX
         commitment = commit(session, self.number, self._self_secret)
         return frame(SHARES, session.tag, self.number, commitment + b"".join(sealed))
@@ -259,10 +263,12 @@ class Client:
         alive = unpack_bits(self._body(data, SURVIVORS, -(-many // 8)), many)
         if any(flag and place not in self._held for place, flag in enumerate(alive)):
             raise RefusalError("A neighbour that never sent its shares cannot have survived.")
-        if sum(alive) < session.parameters.threshold:
+        # Who is tied to everybody sees how many are in the sum.
+        everybody = many == self._present - 1
+        least = max(session.parameters.threshold, (session.least - 1) * everybody)
+        if sum(alive) < least:
             raise RefusalError(
-                f"{sum(alive)} surviving neighbours are fewer than the "
-                f"{session.parameters.threshold} it takes."
+                f"{sum(alive)} surviving neighbours are fewer than the {least} it takes."
             )
         shares = [
             shamir.to_bytes(of_seed if alive[place] else of_key)

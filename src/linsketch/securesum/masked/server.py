@@ -187,24 +187,24 @@ class Server:
                 self._sealed[other][self._graph[other].index(own)] for other in self._inbox[own]
             )
             messages[own] = frame(INBOX, self.session.tag, own, pack_bits(there) + body)
-        if len(messages) <= threshold:
-            raise RoundFailed(f"{len(messages)} clients shared secrets; it takes {threshold + 1}.")
+        if len(messages) < self.session.least:
+            raise RoundFailed(
+                f"{len(messages)} clients shared secrets; it takes {self.session.least}."
+            )
         self._sealed = {own: [] for own in self._sealed}
         return self._next(Stage.MASKED, messages)
 
     def _survivors(self) -> dict[int, bytes]:
-        """Tell every client which of its neighbours' vectors arrived."""
-        threshold = self.session.parameters.threshold
+        """Tell every client which of its neighbours' vectors arrived, and are in the sum."""
         came = len(self._arrived)
-        while outcasts := self._disputed() or self._unrecoverable():
-            self._arrived -= outcasts
-            for own in outcasts:
-                self._total -= self.session.ring.unpack_body(self._vectors[own])
+        self._leave_out(self._disputed())
+        while lonely := self._unrecoverable():
+            self._leave_out(lonely)
         self._vectors = {}
-        if len(self._arrived) <= threshold:
+        if len(self._arrived) < self.session.least:  # before anybody's masks come off
             raise RoundFailed(
-                f"{came} vectors arrived, {len(self._arrived)} of them with enough neighbours; it "
-                f"takes {threshold + 1}."
+                f"{came} vectors arrived, {len(self._arrived)} of them with masks that can come "
+                f"off; it takes {self.session.least}."
             )
         messages = {}
         for own in self._arrived:
@@ -213,21 +213,34 @@ class Server:
             messages[own] = frame(SURVIVORS, self.session.tag, own, pack_bits(alive))
         return self._next(Stage.UNMASK, messages)
 
-    def _disputed(self) -> set[int]:
-        """Return the client with the most disputes, if any: pairs of which one masked alone.
+    def _leave_out(self, clients: set[int]) -> None:
+        """Treat clients as if their vectors had not arrived."""
+        self._arrived -= clients
+        for own in clients:
+            self._total -= self.session.ring.unpack_body(self._vectors[own])
 
-        Either one sent a box that does not open, or the other says so and lies. Whoever did it to
-        two or more stands out, and nobody else is left out; of a single pair the sender is.
+    def _disputed(self) -> set[int]:
+        """Return clients to leave out, so that no pair is left of which one masked alone.
+
+        Either one sent a box that does not open, or the other says so and lies. Whoever is in the
+        most disputes goes first: alone against several it stands out. Of a single pair the sender
+        of the box goes.
         """
         partners = {own: set(self._inbox[own]) for own in self._arrived}
-        disputes = Counter[int]()
-        accused = set()
-        for own, others in partners.items():
-            for other in others & self._arrived:
-                if own not in partners[other]:
-                    disputes.update((own, other))
-                    accused.add(own)
-        return {max(disputes, key=lambda c: (disputes[c], c in accused))} if disputes else set()
+        disputes = [
+            (own, other)  # the sender, and who did not open its box
+            for own in self._arrived
+            for other in partners[own] & self._arrived
+            if own not in partners[other]
+        ]
+        gone: set[int] = set()
+        while disputes:
+            counts = Counter(client for pair in disputes for client in pair)
+            senders = {sender for sender, _ in disputes}
+            worst = max(counts, key=lambda client: (counts[client], client in senders))
+            gone.add(worst)
+            disputes = [pair for pair in disputes if worst not in pair]
+        return gone
 
     def _unrecoverable(self) -> set[int]:
         """Return the clients with a mask that too few hold the shares of."""
