@@ -355,6 +355,27 @@ def test_an_impostor_of_the_helper(tmp_path: Path) -> None:
     assert any("node 7: 'The message" in text for text in named.said)
 
 
+def test_a_helper_that_counts_too_few(tmp_path: Path) -> None:
+    """A helper that leaves everybody out costs the round, and not the campaign."""
+    terms = terms_of("helper")
+    village = Village(terms)
+    true = village.devices[7]
+    assert isinstance(true, HelperNode)
+
+    class Lazy(helper.Helper):
+        def _opened(self, *_: Any) -> None:
+            return None
+
+        def answer(self, session: helper.Session, request: bytes) -> bytes:
+            object.__setattr__(session, "smallest_cohort", 0)
+            return super().answer(session, request)
+
+    true._helper = Lazy(KEY, MemoryLedger())
+    run = Run(terms, village, tmp_path / "t")
+    assert all("helper" in r.failure for r in run().rounds)
+    assert any("counts 0 clients" in text for text in run.said)
+
+
 def test_false_seals_cost_their_sender(tmp_path: Path) -> None:
     """A client that seals rubbish for the helper is left out; its round has the others' sum."""
     terms = terms_of("helper")

@@ -171,7 +171,7 @@ class Federation:
                 if answer.refusal:
                     raise ProtocolError(answer.refusal)
                 round_.take(node, answer.frame)
-            except ProtocolError as error:  # costs this node's contribution
+            except (ProtocolError, RoundFailed) as error:  # costs this node's contribution
                 reason = repr(str(error)[:_LONG])  # a node may have written it
                 self._say(f"round {round_.task.round}, {round_.stage}: node {node}: {reason}")
 
