@@ -367,6 +367,7 @@ def test_a_helper_that_counts_too_few(tmp_path: Path) -> None:
             return None
 
         def answer(self, session: helper.Session, request: bytes) -> bytes:
+            assert session.tag  # which stays as it is
             object.__setattr__(session, "smallest_cohort", 0)
             return super().answer(session, request)
 
