@@ -79,6 +79,19 @@ def workers(number: int) -> LocalCluster:
     )
 
 
+def busy() -> float:
+    """Return the seconds for which the cores of this machine have worked, whoever for."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def own(client: Client | None) -> float:
+    """Return the seconds for which they have worked for us: this process, commands, workers."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    at_work = client.run(time.process_time).values() if client else ()
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(at_work)
+
+
 def resident(client: Client) -> float:
     """Return the largest memory that a worker has used, in GiB."""
     peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -92,22 +105,25 @@ def measure(folder: Path, rows: int) -> dict[str, float]:
     one_file, share, split = write_share(whole, folder)
     some = SHARE * A_PARTITION
 
-    def best(name: str, data: Path, count: int, cluster: LocalCluster | None = None) -> None:
-        """Time a command, and keep the best time of its name."""
-        took = seconds(data, folder / f"{name} {run}", count, cluster)
-        times[name] = min(took, times.get(name, took))
-        print(f"{name}: {took:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
+    def best(name: str, data: Path, count: int, client: Client | None = None) -> None:
+        """Time a command; keep its best time, and how many cores others took meanwhile."""
+        all_before, own_before = busy(), own(client)
+        took = seconds(data, folder / f"{name} {run}", count, client and client.cluster)
+        others = max(busy() - all_before - (own(client) - own_before), 0) / took
+        print(f"{name}: {took:.1f} s; others took {others:.2f} cores", flush=True)
+        if took < times.get(name, float("inf")):
+            times[name], times[f"others, {name}"] = took, others
 
     for run, number in product(range(2), (1, 2)):
         if number == 1:
             best("plain", one_file, some)
         with workers(number) as cluster, Client(cluster) as client:
             seconds(share, folder / f"warm-up {number} {run}", some, cluster)  # loads, compiles
-            best(f"share on {number}", share, some, cluster)
-            best(f"whole on {number}", whole, rows, cluster)
+            best(f"share on {number}", share, some, client)
+            best(f"whole on {number}", whole, rows, client)
             times[f"memory on {number}"] = resident(client)
             if number == 2:
-                best("split on 2", split, some, cluster)
+                best("split on 2", split, some, client)
     for name in ("share on 1", "share on 2", "split on 2"):
         assert sums(folder / f"{name} 0") == sums(folder / "plain 0")
     assert sums(folder / "whole on 1 0") == sums(folder / "whole on 2 0")
@@ -119,7 +135,8 @@ def page(rows: int, size: float, times: dict[str, float]) -> str:
     some = SHARE * A_PARTITION
 
     def line(what: str, name: str, count: int, says: str = "") -> str:
-        return f"| {what} | {count:,} | {times[name]:.1f} | {count / times[name]:,.0f} | {says} |"
+        took, others = times[name], times[f"others, {name}"]
+        return f"| {what} | {count:,} | {took:.1f} | {count / took:,.0f} | {others:.2f} | {says} |"
 
     gain = times["whole on 1"] / times["whole on 2"]
     moved = times["split on 2"] - times["share on 2"]
@@ -131,8 +148,8 @@ def page(rows: int, size: float, times: dict[str, float]) -> str:
         f"files of 1,000,000 rows, {size:.2f} GiB for {rows:,}. Ten rounds. Times are those of the",
         "whole command, the better of two, taken in turns; workers have one thread each.",
         "",
-        "| `linsketch run` | rows | seconds | rows/s | |",
-        "|---|---:|---:|---:|---|",
+        "| `linsketch run` | rows | seconds | rows/s | cores that others took | |",
+        "|---|---:|---:|---:|---:|---|",
         line("one process, one file, polars on both cores", "plain", some),
         line("`--cluster`, 1 worker", "share on 1", some),
         line("`--cluster`, 2 workers", "share on 2", some),
