@@ -7,8 +7,10 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch import (
     IBLT,
@@ -27,9 +29,14 @@ from linsketch import (
     Utf8Keys,
 )
 from linsketch.client.report import report
+from linsketch.deploy.letters import Opening
+from linsketch.deploy.terms import Terms
 from linsketch.keys import KeySpace
 from linsketch.plan import canonical
 from linsketch.randomness import SimulatedRandomness, cohorts, user_words
+from linsketch.securesum import MemoryLedger, helper
+from linsketch.securesum.agreement import public_bytes
+from linsketch.securesum.masks import mask
 from linsketch.sketch.iblt import Layout
 
 FILE = Path(__file__).with_name("wire.json")
@@ -140,9 +147,52 @@ def campaign() -> dict[str, Any]:
     }
 
 
+def secure_sums() -> dict[str, Any]:
+    """Return masks, and a federated round as the parties with these keys would write it."""
+    ring = Ring((Segment(9, 2**11), Segment(9, 509)))
+    key = bytes(range(32))
+    plan = Plan(
+        method="unsampled",
+        rounds=2,
+        users_per_round=9,
+        items_per_user=2,
+        keys=IntKeys(8),
+        budget=100,
+        sampling_threshold=1.0,
+        seed=SEED,
+        threshold=4,
+    )
+    private = [X25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in (1, 2, 3)]
+    terms = Terms.helper(plan, public_bytes(private[0]))
+    tied = Terms.masked(plan)
+    task, nonce = Server(plan).open_round(), bytes(range(16))
+    session = terms.helper_session(task, nonce)
+    vector = report({7: 1, 200: 1}, plan, task).vector
+    with patch.object(X25519PrivateKey, "generate", lambda: private[1]):
+        sent = helper.Client(session, 5, vector, MemoryLedger()).contribute()
+    return {
+        "mask": {
+            "key": key.hex(),
+            "segments": [[s.length, s.modulus] for s in ring.segments],
+            "body": mask(ring, key).pack_body().hex(),
+        },
+        "terms": canonical(terms.to_json()).decode(),
+        "terms_id": terms.terms_id,
+        "masked_terms": canonical(tied.to_json()).decode(),
+        "opening": Opening(task, nonce, 5).to_text(terms),
+        "helper_tag": session.tag.hex(),
+        "masked_tag": tied.masked_session(task, nonce).tag.hex(),
+        "helper_private": private[0].private_bytes_raw().hex(),
+        "ephemeral_private": private[1].private_bytes_raw().hex(),
+        "histogram": {"7": 1, "200": 1},
+        "contribution": sent.hex(),
+    }
+
+
 def vectors() -> dict[str, Any]:
     """Collect everything that docs/wire.md describes."""
     out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail(), "campaign": campaign()}
+    out["secure_sums"] = secure_sums()
     out["words"] = [
         {
             "label": "iblt",
