@@ -15,6 +15,7 @@ import time
 from itertools import product
 from pathlib import Path
 
+import dask
 import numpy as np
 import polars as pl
 from distributed import Client, LocalCluster
@@ -23,6 +24,11 @@ PAGE = Path(__file__).parents[1] / "docs/benchmarks-clusters.md"
 A_PARTITION = 1_000_000  # rows
 USERS = 100_000  # of a partition
 ITEMS = 100_000
+ENV = {
+    "POLARS_MAX_THREADS": "1",
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "500000000",
+}
 SHARE = 10  # partitions that fit into the memory of one process, too
 
 
@@ -70,13 +76,10 @@ def sums(out: Path) -> list[tuple[object, ...]]:
 
 
 def workers(number: int) -> LocalCluster:
-    """Return a cluster of single-threaded workers."""
-    return LocalCluster(
-        n_workers=number,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        env={"POLARS_MAX_THREADS": "1"},
-    )
+    """Return a cluster of single-threaded workers, set up as docs/clusters.md says."""
+    environment = {f"distributed.nanny.pre-spawn-environ.{name}": ENV[name] for name in ENV}
+    with dask.config.set(environment):
+        return LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=":0")
 
 
 def busy() -> float:
@@ -146,7 +149,8 @@ def page(rows: int, size: float, times: dict[str, float]) -> str:
         "Written by `python bench/cluster.py` on 2 cores, which scheduler, workers and command",
         "share. Users have about ten rows each; there are 100,000 items; both are texts. Parquet",
         f"files of 1,000,000 rows, {size:.2f} GiB for {rows:,}. Ten rounds. Times are those of the",
-        "whole command, the better of two, taken in turns; workers have one thread each.",
+        "whole command, the better of two, taken in turns; workers have one thread each and the",
+        "environment that [clusters.md](clusters.md) advises.",
         "",
         "| `linsketch run` | rows | seconds | rows/s | cores that others took | |",
         "|---|---:|---:|---:|---:|---|",
