@@ -149,5 +149,5 @@ def _alone(folder: Path) -> Iterator[None]:
 def _transcript(path: Path, terms: Terms) -> Transcript:
     if path.exists():
         return Transcript(path)
-    facts = {"source": "Flower", "secure_sum": {"protocol": terms.protocol, "dropout": 0.0}}
+    facts = {"secure_sum": {"protocol": terms.protocol, "dropout": 0.0}}
     return Transcript.create(path, terms.plan, facts)
