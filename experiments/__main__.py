@@ -1,4 +1,4 @@
-"""`python -m experiments fig1 fig2 fig3 grid table1 results`."""
+"""`python -m experiments fig1 fig2 fig3 drift grid table1 results`."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from experiments import fig1, fig2, fig3, fig4, grid, results, table1
+from experiments import drift, fig1, fig2, fig3, fig4, grid, results, table1
 from experiments.cells import Results
 from experiments.words import load
 
@@ -15,6 +15,7 @@ FIGURES = {
     "fig2": fig2.figure,
     "fig3": fig3.figure,
     "fig4": fig4.figure,
+    "drift": drift.figure,
     "grid": grid.figure,
     "table1": table1.figure,
     "results": results.figure,

@@ -35,6 +35,7 @@ class Cell:
     rounds: int
     threshold: int  # 0: all of them, for methods that do not depend on it
     items_per_user: int = 1
+    changes_after: int = 0  # rounds after which the words change places; 0: never
 
 
 Scores = dict[tuple[int, int], float]
@@ -50,7 +51,8 @@ def f1(found: Mask, heavy: Mask) -> float:
 def compute(words_file: str, cell: Cell) -> Scores:
     """Run a cell."""
     method = METHODS[cell.method]
-    rounds = draw(words_file, cell.mean, cell.run, cell.items_per_user)[: cell.rounds]
+    drawn = draw(words_file, cell.mean, cell.run, cell.items_per_user, cell.changes_after)
+    rounds = drawn[: cell.rounds]
     thresholds = (cell.threshold,) if cell.threshold else THRESHOLDS
     truth = np.zeros(len(DOMAIN), np.int64)
     scores: Scores = {}
@@ -71,6 +73,7 @@ def cells_of(
     rounds: int,
     thresholds: Iterable[int] = THRESHOLDS,
     items_per_user: int = 1,
+    changes_after: int = 0,
 ) -> Iterator[Cell]:
     """Return the cells of a method over a grid."""
     each = tuple(thresholds) if METHODS[method].per_threshold else (0,)
@@ -78,7 +81,9 @@ def cells_of(
         for run in range(runs):
             for words in sizes:
                 for threshold in each:
-                    yield Cell(method, mean, words, run, rounds, threshold, items_per_user)
+                    yield Cell(
+                        method, mean, words, run, rounds, threshold, items_per_user, changes_after
+                    )
 
 
 class Results:
@@ -103,7 +108,10 @@ class Results:
     @staticmethod
     def _name(cell: Cell) -> str:
         method: Method = METHODS[cell.method]
-        return json.dumps({**asdict(cell), "method": repr(method)}, sort_keys=True)
+        values = asdict(cell)
+        if not cell.changes_after:  # as cells were named before there were such
+            del values["changes_after"]
+        return json.dumps({**values, "method": repr(method)}, sort_keys=True)
 
     def scores(self, cell: Cell) -> Scores:
         """Return a finished cell's scores."""

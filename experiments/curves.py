@@ -31,6 +31,7 @@ class Setting:
     means: Sequence[int] = (10_000,)
     thresholds: Sequence[int] = (50,)
     items_per_user: int = 1
+    changes_after: int = 0
 
 
 def names(curves: Iterable[str] | None = None) -> list[str]:
@@ -53,7 +54,14 @@ def points(
     def cells(method: int, means: Sequence[int], sizes: Sequence[int], taus: Sequence[int]) -> list:  # type: ignore[type-arg]
         return list(
             cells_of(
-                method, means, sizes, setting.runs, setting.rounds, taus, setting.items_per_user
+                method,
+                means,
+                sizes,
+                setting.runs,
+                setting.rounds,
+                taus,
+                setting.items_per_user,
+                setting.changes_after,
             )
         )
 

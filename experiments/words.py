@@ -75,8 +75,13 @@ class Round:
 
 
 @lru_cache(maxsize=4)
-def draw(distribution_file: str, mean: int, run: int, items_per_user: int = 1) -> list[Round]:
-    """Draw all rounds of one run: M_r from a normal with standard deviation M / 10, iid items."""
+def draw(
+    distribution_file: str, mean: int, run: int, items_per_user: int = 1, changes_after: int = 0
+) -> list[Round]:
+    """Draw all rounds of one run: M_r from a normal with standard deviation M / 10, iid items.
+
+    After `changes_after` rounds, if any, the words change places: what was frequent is rare.
+    """
     distribution = load(distribution_file)
     rounds = []
     for number in range(1, ROUNDS + 1):
@@ -84,7 +89,10 @@ def draw(distribution_file: str, mean: int, run: int, items_per_user: int = 1) -
         rng = np.random.Generator(np.random.Philox(key=seeds.words("draw", 2)))
         many = max(items_per_user, round(rng.normal(mean, mean / 10)))
         places = np.searchsorted(distribution.cumulative, rng.random(many), side="right")
-        keys = distribution.items[np.minimum(places, len(distribution.items) - 1)]
+        places = np.minimum(places, len(distribution.items) - 1)
+        if changes_after and number > changes_after:
+            places = np.random.default_rng([run, 1]).permutation(len(distribution.items))[places]
+        keys = distribution.items[places]
         users = np.arange(many) // items_per_user
         pairs, counts = np.unique(users * len(DOMAIN) + keys.astype(np.int64), return_counts=True)
         owners, keys = np.divmod(pairs.astype(np.uint64), np.uint64(len(DOMAIN)))

@@ -190,6 +190,8 @@ def test_plan() -> None:
     options = ["plan", "--rounds", "30", "--users-per-round", "10000", "--keys", "text:3"]
     shown = RUN.invoke(app, [*options, "--threshold", "50"])
     assert "lower bound" in shown.output
+    assert "slices" in shown.output
+    shown = RUN.invoke(app, [*options, "--threshold", "50", "--method", "adaptive"])
     assert "2,425 keys" in shown.output
     proven = said(RUN.invoke(app, [*options, "--threshold", "50", "--method", "proven", "--json"]))
     assert proven["printed"]["capacity"] == 13_605

@@ -17,7 +17,7 @@ from linsketch.sketch.iblt import Layout
 from linsketch.validation import instance, one_of, probability, whole_number
 
 VERSION = 1
-Method = Literal["adaptive", "fixed", "unsampled", "proven", "count-median"]
+Method = Literal["adaptive", "slots", "fixed", "unsampled", "proven", "count-median"]
 Sampling = Literal["threshold", "binomial"]
 GRID = 1 << 16
 MOST_ROUNDS = 10**6
@@ -53,6 +53,9 @@ class Plan:
     layout: Layout = "compact"
     sampling: Sampling = "threshold"
     smallest_cohort: int = 2
+    slots_from: int = 2  # occurrences seen before the server may name an item to clients
+    most_slots: int = 10_000  # items named in a round
+    smallest_slice: int = 1 << 20  # of 2**32
 
     def __post_init__(self) -> None:
         one_of(self, "method", get_args(Method))
@@ -70,6 +73,9 @@ class Plan:
         whole_number(self, "sketch_rows", 0, 1000)
         whole_number(self, "sketch_width", 0, 2**32 - 1)
         whole_number(self, "smallest_cohort", 2, self.users_per_round)
+        whole_number(self, "slots_from", 1, 10**18)
+        whole_number(self, "most_slots", 0, 10**9)
+        whole_number(self, "smallest_slice", 1, 1 << 32)
         probability(self, "failure_probability")
         probability(self, "table_failure_probability")
         object.__setattr__(self, "sampling_threshold", checked_threshold(self.sampling_threshold))
@@ -89,6 +95,11 @@ class Plan:
     def cut(self) -> int:
         """The count from which on an item matters: the threshold, or the histogram's error."""
         return self.threshold if self.threshold is not None else self.error or 0
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a round's task depends on the rounds before."""
+        return self.method in ("adaptive", "slots")
 
     @property
     def items_per_round(self) -> int:

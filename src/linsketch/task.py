@@ -5,8 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from linsketch.errors import PlanningError, TaskError, VectorError
+import numpy as np
+
+from linsketch import hashing
+from linsketch.arrays import Mask, Words
+from linsketch.errors import ItemError, PlanningError, TaskError, VectorError
 from linsketch.hashing import Seeds
+from linsketch.keys import BytesKeys
 from linsketch.plan import MOST_ROUNDS, VERSION, Plan, canonical, checked_object, checked_threshold
 from linsketch.rings import Ring, RingVector
 from linsketch.sketch.base import Sketch
@@ -14,6 +19,7 @@ from linsketch.sketch.countsketch import CountSketch
 from linsketch.sketch.hybrid import HybridSketch
 from linsketch.sketch.iblt import IBLT
 from linsketch.sketch.sizing import Size
+from linsketch.sketch.slots import SlotClass, Slots
 from linsketch.validation import whole_number
 
 
@@ -31,6 +37,18 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """The keys whose hash, of 32 bits, lies in start .. start + width - 1, modulo 2**32."""
+
+    start: int
+    width: int
+
+    def __post_init__(self) -> None:
+        whole_number(self, "start", 0, (1 << 32) - 1)
+        whole_number(self, "width", 1, 1 << 32)
+
+
+@dataclass(frozen=True)
 class RoundTask:
     """Public: everything that a user needs besides the plan. `table` is None for count-median."""
 
@@ -38,6 +56,8 @@ class RoundTask:
     round: int
     sampling_threshold: float
     table: Table | None
+    slots: tuple[SlotClass, ...] = ()
+    slice: Slice | None = None  # None: all keys
 
     def __post_init__(self) -> None:
         whole_number(self, "round", 1, MOST_ROUNDS)
@@ -64,8 +84,13 @@ class RoundTask:
             "round": self.round,
             "sampling_threshold": self.sampling_threshold,
             "table": table,
-            "slots": None,
-            "slice": None,
+            "slots": [
+                {"bits": each.bits, "items": [_shown(item) for item in each.items]}
+                for each in self.slots
+            ]
+            if plan.method == "slots"
+            else None,
+            "slice": vars(self.slice) if self.slice else None,
         }
 
     @classmethod
@@ -79,10 +104,16 @@ class RoundTask:
                 segments = table["segments"]
                 size = Size(table["k"], segments, table["cells"] // segments)
                 table = Table(size, table["max_count"], table["capacity"])
-            task = cls(values["plan_id"], values["round"], values["sampling_threshold"], table)
+            slots = tuple(
+                SlotClass(each["bits"], tuple(_as_item(plan, item) for item in each["items"]))
+                for each in values["slots"] or ()
+            )
+            part = Slice(**values["slice"]) if values["slice"] is not None else None
+            t = values["sampling_threshold"]
+            task = cls(values["plan_id"], values["round"], t, table, slots, part)
             check_task(plan, task)
             same = task.to_json(plan) == data
-        except (TypeError, KeyError, ZeroDivisionError, PlanningError) as error:
+        except (TypeError, KeyError, ZeroDivisionError, PlanningError, ItemError) as error:
             raise TaskError(f"This is no task: {error}") from None
         if not same:
             raise TaskError("This is no task of the plan: its table contradicts itself.")
@@ -100,10 +131,11 @@ def check_task(plan: Plan, task: RoundTask) -> None:
     if task.round > plan.rounds:
         raise TaskError(f"Round {task.round!r} is not one of the plan's {plan.rounds} rounds.")
     t = task.sampling_threshold
-    if plan.method != "adaptive" and t != plan.sampling_threshold:
+    if not plan.interactive and t != plan.sampling_threshold:
         raise TaskError(f"The plan samples with t = {plan.sampling_threshold}, the task with {t}.")
     if (task.table is None) != (plan.repetitions == 0):
         raise TaskError("The task has a table where the plan has none, or none where it has one.")
+    _check_slots(plan, task)
     # The last digit of a root may differ between platforms.
     if task.table and task.table.max_count < plan.largest_total(t) * (1 - 1e-9):
         raise TaskError(
@@ -117,16 +149,37 @@ def check_task(plan: Plan, task: RoundTask) -> None:
         )
 
 
+def _check_slots(plan: Plan, task: RoundTask) -> None:
+    """Refuse names and slices beyond the plan's: with them a server could aim at single keys."""
+    if plan.method != "slots":
+        if task.slots or task.slice:
+            raise TaskError("The task has slots or a slice where the plan has none.")
+        return
+    named = sum(len(each.items) for each in task.slots)
+    if named > plan.most_slots:
+        raise TaskError(f"The task names {named:,} items; the plan allows {plan.most_slots:,}.")
+    if task.slice and task.slice.width < plan.smallest_slice:
+        raise TaskError(
+            f"The slice has {task.slice.width:,} of 2**32 keys; the plan allows no less than "
+            f"{plan.smallest_slice:,}."
+        )
+
+
 @dataclass(frozen=True)
 class Message:
-    """What one user sends in one round: a table for each repetition, then the sketch if any."""
+    """What one user sends in a round: a table a repetition, the sketch and the slots if any."""
 
     tables: tuple[IBLT, ...]
     sketch: CountSketch | None
+    slots: Slots | None = None
 
     @property
     def _parts(self) -> tuple[Sketch, ...]:
-        return (*self.tables, *([self.sketch] if self.sketch else []))
+        return (
+            *self.tables,
+            *([self.sketch] if self.sketch else []),
+            *([self.slots] if self.slots else []),
+        )
 
     @cached_property
     def ring(self) -> Ring:
@@ -163,7 +216,31 @@ def message(plan: Plan, task: RoundTask) -> Message:
             )
             for repetition in range(plan.repetitions)
         )
-    return Message(tables, round_sketch(plan, task.round) if plan.sketch_rows else None)
+    sketch = round_sketch(plan, task.round) if plan.sketch_rows else None
+    named = None
+    if plan.method == "slots":
+        named = Slots(plan.keys, plan.items_per_round, task.slots)
+    return Message(tables, sketch, named)
+
+
+def in_slice(plan: Plan, part: Slice | None, keys: Words) -> Mask:
+    """Tell which keys lie in a slice: by a hash that is the same in all rounds."""
+    if part is None:
+        return np.ones(len(keys), bool)
+    (seed,) = Seeds(plan.seed).words("slices", 1)
+    place = hashing.digest(keys, seed) >> np.uint64(32)
+    inside: Mask = (place - np.uint64(part.start)) % np.uint64(1 << 32) < np.uint64(part.width)
+    return inside
+
+
+def _shown(item: Any) -> Any:
+    return item.hex() if isinstance(item, bytes) else item
+
+
+def _as_item(plan: Plan, value: Any) -> Any:
+    if isinstance(plan.keys, BytesKeys):
+        return bytes.fromhex(value)
+    return value
 
 
 def hybrid_sketch(plan: Plan) -> HybridSketch:

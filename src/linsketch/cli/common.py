@@ -44,7 +44,9 @@ Budget = Annotated[
     typer.Option(help="Bytes that a user may send in a round; without it, the planner's."),
 ]
 ChosenMethod = Annotated[Method, typer.Option(help="How to find them: docs/campaigns.md.")]
-ChosenSampling = Annotated[Sampling, typer.Option(help="How users sample.")]
+ChosenSampling = Annotated[
+    Sampling | None, typer.Option(help="How users sample; without it, as suits the method.")
+]
 ChosenLayout = Annotated[Layout, typer.Option(help="Of the table: compact, or as in the paper.")]
 ItemsPerUser = Annotated[
     int | None,

@@ -37,6 +37,7 @@ def demo(
         keys=people.keys,
         seed=people.seed,
         threshold=THRESHOLD,
+        method="slots",
     )
     before = out / TRANSCRIPT
     if before.exists():

@@ -33,8 +33,8 @@ def plan(
         float | None, typer.Option(help="What users have on average, if known.")
     ] = None,
     keys: Annotated[str, typer.Option(help="utf8:20, bytes:20, text:3 or int:32.")] = "utf8:20",
-    method: ChosenMethod = "adaptive",
-    sampling: ChosenSampling = "threshold",
+    method: ChosenMethod = "slots",
+    sampling: ChosenSampling = None,
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
     smallest_cohort: Annotated[
@@ -101,8 +101,15 @@ def _show(forecast: Any, mean: float | None) -> None:
         }
     if forecast.stderr is not None:
         lines[f"standard error at the {goal}"] = f"{forecast.stderr:,.1f}"
-    if plan.method in ("adaptive", "fixed") and mean is None and plan.items_per_user > 1:
+    if plan.method in ("adaptive", "slots", "fixed") and mean is None and plan.items_per_user > 1:
         lines["items a user on average"] = "unknown, so the most (--mean-items-per-user)"
+    if plan.method == "slots":
+        lines |= {
+            "slots": "up to three quarters of the bytes, for items that have been seen "
+            f"{plan.slots_from:,} times; at most {plan.most_slots:,} items are named",
+            "slices": "the rest of the bytes: new keys, a part of all keys in each round; t above "
+            "is the first round's",
+        }
     if plan.sketch_rows:
         lines["sketch"] = f"{plan.sketch_rows} rows of {plan.sketch_width:,} counters"
     if forecast.printed:

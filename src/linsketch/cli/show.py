@@ -22,7 +22,8 @@ def show(result: dict[str, Any], folder: Path | None = None, lines: int = _LINES
     console.print(
         f"[bold]{users:,} users[/] in {len(result['rounds'])} of {plan['rounds']} rounds sent "
         f"[bold]{result['bytes_per_user_round']:,} bytes[/] each "
-        f"({result['words_per_user_round']:,} words of 16 bits); the server saw one sum a round."
+        f"({result['words_per_user_round']:,} words of 16 bits) and were sent up to "
+        f"{result['down_bytes_per_user_round']:,}; the server saw one sum a round."
     )
     if up := result["secure_sum"].get("up_bytes"):
         down = result["secure_sum"]["down_bytes"]

@@ -13,7 +13,7 @@ from linsketch.plan import Plan
 from linsketch.randomness import Randomness, SystemRandomness
 from linsketch.rings import RingVector
 from linsketch.sketch.base import integer_counts
-from linsketch.task import RoundTask, check_task, message
+from linsketch.task import RoundTask, check_task, in_slice, message
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,17 @@ def report(
     kept = bounded(counts[order], plan.items_per_user, randomness.for_bound())
     parts = message(plan, task)
     vectors = []
+    wanted = in_slice(plan, task.slice, keys)
+    if parts.slots:
+        wanted &= parts.slots.places(keys) < 0
     for repetition, table in enumerate(parts.tables):
         states = randomness.for_sampling(task.round, repetition, keys)
-        vectors.append(table.encode_keys(keys, sampled(kept, plan, task, states)))
+        values = sampled(kept, plan, task, states)
+        vectors.append(table.encode_keys(keys[wanted], values[wanted]))
     if parts.sketch:
         vectors.append(parts.sketch.encode_keys(keys, kept))
+    if parts.slots:
+        vectors.append(parts.slots.encode_keys(keys, kept))
     return Report(
         vector=parts.join(vectors),
         beyond_bound=int(counts.sum() - kept.sum()),

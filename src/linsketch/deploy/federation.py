@@ -122,7 +122,7 @@ class Federation:
         """Open the next round; without adaptive sampling, as many as there are nodes for."""
         plan, least = self.terms.plan, self.terms.least
         first = server.open_round()
-        ahead = 1 if plan.method == "adaptive" else plan.rounds - len(server.rounds)
+        ahead = 1 if plan.interactive else plan.rounds - len(server.rounds)
         nodes = self._connected(least * ahead, plan.users_per_round * ahead)
         if len(nodes) < least:
             raise FederationError(

@@ -123,7 +123,7 @@ class Terms:
         """Run by a client: read a round's task, and refuse what its operator has not accepted."""
         task = RoundTask.from_json(data, self.plan)
         low, high = self.t_range
-        if not low <= task.sampling_threshold <= high:
+        if self.plan.method == "adaptive" and not low <= task.sampling_threshold <= high:
             raise TaskError(
                 f"The round samples with t = {task.sampling_threshold}; the terms allow {low} to "
                 f"{high}."

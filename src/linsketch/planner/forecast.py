@@ -44,7 +44,7 @@ class Forecast:
     bytes_per_user_round: int
     words_per_user_round: int
     decode_failure_probability: float  # of a table that holds as many keys as it is sized for
-    stderr: float | None  # None where counts come out of a sketch: it depends on the data
+    stderr: float | None  # None where it depends on the data: out of a sketch, and with slots
     lower_bound_words: float
     printed: PrintedConstants | None  # the paper's constants, beside proven ones
 
@@ -64,7 +64,7 @@ def plan_campaign(
     budget: int | None = None,
     mean_items_per_user: float | None = None,
     method: Method = "adaptive",
-    sampling: Sampling = "threshold",
+    sampling: Sampling | None = None,
     layout: Layout = "compact",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
@@ -101,13 +101,15 @@ def plan_campaign(
         threshold=LEAST_THRESHOLD if threshold is None else threshold,
         failure_probability=failure_probability,
         layout=layout,
-        sampling=sampling,
+        sampling=sampling or ("binomial" if method == "slots" else "threshold"),
         smallest_cohort=smallest_cohort,
     )
     if method == "proven":
         return forecast(_proven(plan, threshold, budget))
     if method == "unsampled":
         return forecast(_unsampled(plan))
+    if method == "slots":
+        plan = _for_slots(plan, threshold, users_per_round * mean)
     if method == "count-median":
         return forecast(_count_median(plan, users_per_round * mean))
     return forecast(_practical(plan, threshold, users_per_round * mean))
@@ -122,12 +124,37 @@ def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
     for _ in range(3):  # the counts' width depends on t, and the capacity on that
         wanted = max(1.0, mass / fitting_table(plan, t).capacity)
         t = on_grid(min(wanted, plan.largest_sampling_threshold))
-    if threshold is None:
+    if threshold is None and plan.method != "slots":
         least = max(LEAST_THRESHOLD, math.ceil((t - 1) / RELATIVE_ERROR**2))
         plan = replace(plan, threshold=min(least, plan.rounds * plan.items_per_round))
     if plan.method == "fixed":
         t = on_grid(max(1.0, min(t, plan.cut / 2)))
     return replace(plan, sampling_threshold=t)
+
+
+def _for_slots(plan: Plan, threshold: int | None, mass: float) -> Plan:
+    """Give a plan with slots a budget for its threshold, or a threshold for its budget."""
+    if threshold is not None:
+        budget = _slots_bytes(plan, threshold, mass)
+        return plan if plan.budget != _FREE else replace(plan, budget=budget)
+    low, high = LEAST_THRESHOLD - 1, plan.rounds * plan.items_per_round
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _slots_bytes(plan, middle, mass) <= plan.budget
+        low, high = (low, middle) if fits else (middle, high)
+    return replace(plan, threshold=high)
+
+
+def _slots_bytes(plan: Plan, threshold: int, mass: float) -> int:
+    """Return the bytes that a threshold asks for: a table for so many new keys a round, and slots.
+
+    The table is of the order of the paper's lower bound, mass / threshold; the slots have room
+    for a quarter of the items that can reach the threshold, with a byte each.
+    """
+    capacity = min(math.ceil(100 + mass / threshold), useful_capacity(plan))
+    slots = math.ceil(plan.rounds * mass / threshold / 4)
+    total = -(-plan.items_per_round.bit_length() // 8)
+    return table_bytes(plan, capacity, 1.0) + slots + total
 
 
 def _with_budget(plan: Plan, mass: float) -> Plan:
@@ -262,7 +289,8 @@ def _algorithm_3(plan: Plan) -> Plan:
 def forecast(plan: Plan) -> Forecast:
     """Say what to expect of a plan."""
     t = plan.sampling_threshold
-    table = fitting_table(plan, t) if plan.repetitions else None
+    taken = plan.items_per_round.bit_length() if plan.method == "slots" else 0
+    table = fitting_table(plan, t, taken) if plan.repetitions else None
     ring = message(plan, RoundTask(plan.plan_id, 1, t, table)).ring
     items, cut = plan.items_per_round, plan.cut
     spread = math.sqrt(plan.rounds) if plan.error else 1.0
@@ -277,7 +305,7 @@ def forecast(plan: Plan) -> Forecast:
         words_per_user_round=ring.wire_words,
         decode_failure_probability=plan.table_failure_probability if table else 0.0,
         stderr=None
-        if plan.sketch_rows
+        if plan.sketch_rows or plan.method == "slots"
         else math.sqrt(cut * sampling_variance(t, plan.sampling) / plan.repetitions),
         lower_bound_words=min(items * spread / cut, items),
         printed=printed,

@@ -30,10 +30,13 @@ def table_bytes(plan: Plan, capacity: int, t: float) -> int:
     return -(-plan.repetitions * bits // 8)
 
 
-def fitting_table(plan: Plan, t: float) -> Table:
-    """Return the table of the largest capacity that the plan's budget has room for."""
+def fitting_table(plan: Plan, t: float, taken: int = 0) -> Table:
+    """Return the table of the largest capacity that the plan's budget has room for.
+
+    `taken` bits of it are spent on something else.
+    """
     max_count = plan.largest_total(t)
-    room = 8 * plan.budget - sketch_bits(plan)
+    room = 8 * plan.budget - sketch_bits(plan) - taken
     bits = cell_bits(plan.keys, max_count, plan.layout)
     cells = room // plan.repetitions // bits
     most = min(useful_capacity(plan), 10**9)
@@ -47,7 +50,7 @@ def fitting_table(plan: Plan, t: float) -> Table:
 def smallest_budget(plan: Plan) -> int:
     """Return the bytes of a message whose tables have room for one key, whatever t will be."""
     ts = {plan.sampling_threshold}
-    if plan.method in ("adaptive", "fixed"):
+    if plan.method in ("adaptive", "slots", "fixed"):
         ts |= {1.0, plan.largest_sampling_threshold}
     return max(table_bytes(plan, 1, t) for t in ts) + -(-sketch_bits(plan) // 8)
 

@@ -23,7 +23,7 @@ from linsketch.keys import KeySpace
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts
 from linsketch.securesum import Contribution
-from linsketch.task import Message, RoundTask, check_task, message
+from linsketch.task import Message, RoundTask, check_task, in_slice, message
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +182,14 @@ class Cohort:
         randomness = SimulatedRandomness(people.seed, np.repeat(people.users[first:last], held))
         counts, row_keys = people.counts[rows], people.item_keys[people.items[rows]]
         vectors = []
+        if parts.slots:
+            places = parts.slots.places(people.item_keys)[people.items[rows]]
+            wanted = in_slice(plan, task.slice, people.item_keys)[people.items[rows]] & (places < 0)
         for repetition, table in enumerate(parts.tables):
             states = randomness.for_sampling(task.round, repetition, row_keys)
             values = sampled(counts, plan, task, states)
+            if parts.slots:
+                values = np.where(wanted, values, 0)
             if last - first > 1:
                 keys, values, holders = people._added_up(rows, values)
                 paper = {"holders": holders} if plan.layout == "paper" else {}
@@ -193,6 +198,8 @@ class Cohort:
                 vectors.append(table.encode_keys(row_keys, values))
         if parts.sketch:
             vectors.append(parts.sketch.encode_keys(row_keys, counts))
+        if parts.slots:
+            vectors.append(parts.slots.encode_places(places, counts))
         return Contribution(parts.join(vectors), last - first)
 
 

@@ -35,6 +35,7 @@ def outcome(
         "plan_id": plan.plan_id,
         "bytes_per_user_round": max((r.wire_bytes for r in server.rounds), default=0),
         "words_per_user_round": max((r.wire_words for r in server.rounds), default=0),
+        "down_bytes_per_user_round": max((r.down_bytes for r in server.rounds), default=0),
         "secure_sum": {
             **(transcript.fact("secure_sum") or {}),
             **(transcript.fact("secure_sum_bytes") or {}),
@@ -104,6 +105,10 @@ def round_facts(closed: Round) -> dict[str, Any]:
         "estimated_keys": round(closed.estimated_keys, 1),
         "at_least": closed.at_least,
         "bytes": closed.wire_bytes,
+        "down_bytes": closed.down_bytes,
+        "named": sum(len(each.items) for each in closed.task.slots),
+        "slots": sum(len(each.items) for each in closed.task.slots if each.bits),
+        "slice": closed.task.slice.width / 2**32 if closed.task.slice else 1.0,
     }
 
 
@@ -113,6 +118,7 @@ def _estimate(found: Estimate) -> dict[str, Any]:
         "estimate": found.estimate,
         "stderr": found.stderr,
         "rounds": len(found.rounds),
+        "suspect": found.suspect,
     }
 
 

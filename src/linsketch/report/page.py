@@ -55,6 +55,10 @@ def _facts(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
         (f"{len(found):,}", "items found"),
         (f"{result['bytes_per_user_round']:,}", "bytes a user and round"),
         (f"{result['words_per_user_round']:,}", "16-bit words"),
+        (
+            f"{result['down_bytes_per_user_round']:,}",
+            "bytes to a user: the task, the items it names",
+        ),
     ]
     if up := result["secure_sum"].get("up_bytes"):
         facts.append((f"{up:,}", f"bytes with the secure sum ({result['secure_sum']['protocol']})"))
@@ -77,6 +81,8 @@ def _asked(plan: dict[str, Any]) -> str:
     """Say what the server saw besides the sums."""
     if plan["method"] == "count-median":
         return "; it was asked about all items of the data, which a real one does not know"
+    if plan["method"] == "slots":
+        return ", and named to users what it had found before"
     return ", nothing else"
 
 
@@ -193,6 +199,12 @@ def _rounds(result: dict[str, Any]) -> str:
         room = Series("capacity", [line["capacity"] for line in lines], dashed=True)
         charts.append(chart(numbers, [ts]))
         charts.append(chart(numbers, [load, room], note="hollow: did not decode completely"))
+    if any(line["named"] for line in lines):
+        named = Series("items named to users", [line["named"] for line in lines])
+        counted = Series("counted in slots", [line["slots"] for line in lines], dashed=True)
+        charts.append(chart(numbers, [named, counted]))
+        part = Series("part of the keys looked at, %", [100 * line["slice"] for line in lines])
+        charts.append(chart(numbers, [part]))
     charts.append(chart(numbers, [Series("bytes a user", [line["bytes"] for line in lines])]))
     charts.append(chart(numbers, [Series("users", [line["users"] for line in lines])]))
     names = ("round", "users", "sampling_threshold", "capacity", "cells", "status", "keys")

@@ -23,6 +23,7 @@ class Estimate:
     estimate: float
     stderr: float
     rounds: tuple[int, ...]  # in which it was seen; of a sketch, all rounds
+    suspect: bool = False  # its slots disagree with each other
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Listed:
     variances: Estimates
     votes: Counts  # repetitions that saw the key in any round
     seen: list[tuple[int, Counts]]  # rounds, and which keys a table of theirs had
+    suspect: Mask | None = None
 
     def as_estimates(self, plan: Plan, chosen: Mask) -> list[Estimate]:
         """Return the chosen keys' items, the largest first."""
@@ -51,6 +53,7 @@ class Listed:
                 float(self.estimates[rows[i]]),
                 float(np.sqrt(self.variances[rows[i]])),
                 tuple(sorted(rounds[i])),
+                bool(self.suspect is not None and self.suspect[rows[i]]),
             )
             for i in order
         ]

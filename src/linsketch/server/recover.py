@@ -17,8 +17,10 @@ class Round:
     users: int
     peels: tuple[Peel, ...]  # one a repetition
     sketch_sum: RingVector | None
+    slot_sum: RingVector | None
     wire_bytes: int  # what each user sent, without headers
     wire_words: int
+    down_bytes: int  # what each user was sent: the task
     failure: str = ""  # why there is no sum, if there is none
 
     @property
@@ -78,7 +80,9 @@ def recover(plan: Plan, task: RoundTask, vector: RingVector, users: int) -> Roun
         task=task,
         users=users,
         peels=peels,
-        sketch_sum=sums[-1] if parts.sketch else None,
+        sketch_sum=sums[len(parts.tables)] if parts.sketch else None,
+        slot_sum=sums[-1] if parts.slots else None,
         wire_bytes=parts.ring.wire_bytes,
         wire_words=parts.ring.wire_words,
+        down_bytes=len(task.context(plan)),
     )

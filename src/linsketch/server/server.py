@@ -12,6 +12,7 @@ from linsketch.rings import RingVector
 from linsketch.server.estimates import Estimate, FailedRounds, Listed, listed
 from linsketch.server.recover import Round, recover
 from linsketch.server.sketches import sketched
+from linsketch.server.slots.answers import listed_by_slots
 from linsketch.server.tuning import Update, halfway, next_task
 from linsketch.task import RoundTask
 
@@ -49,7 +50,7 @@ class Server:
     def abort_round(self, task: RoundTask, reason: str) -> Round:
         """Close a round that has no sum; its users are not asked again."""
         self._in_turn(task)
-        closed = Round(task, 0, (), None, 0, 0, reason)
+        closed = Round(task, 0, (), None, None, 0, 0, 0, reason)
         self.rounds.append(closed)
         return closed
 
@@ -73,7 +74,7 @@ class Server:
         """
         if self.plan.method == "count-median":
             return [e for e in self._sketched(candidates) if e.estimate >= self.plan.cut]
-        found = listed(self.plan, self.rounds, failed)
+        found = self.listed(failed)
         return found.as_estimates(self.plan, self._heavy(found))
 
     def histogram(
@@ -86,11 +87,16 @@ class Server:
         """
         if self.plan.method == "count-median":
             return self._sketched(candidates)
-        found = listed(self.plan, self.rounds, failed)
+        found = self.listed(failed)
         if self.plan.sketch_rows:
             heavy = found.keys[self._heavy(found)]
             return self._sketched(self.plan.keys.decode(heavy))
         return found.as_estimates(self.plan, np.ones(len(found.keys), bool))
+
+    def listed(self, failed: FailedRounds = "scale") -> Listed:
+        """Return every key that came out of the rounds, with its estimate."""
+        how = listed_by_slots if self.plan.method == "slots" else listed
+        return how(self.plan, self.rounds, failed)
 
     def _heavy(self, found: Listed) -> Mask:
         heavy: Mask = found.estimates >= self.plan.cut

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from linsketch.plan import Plan, on_grid
 from linsketch.planner.tables import fitting_table
 from linsketch.server.recover import Round
+from linsketch.server.slots import next_slots_task
 from linsketch.task import RoundTask
 
 Update = Callable[[float, int, float], float]
@@ -21,6 +22,8 @@ def halfway(t: float, capacity: int, keys: float) -> float:
 
 def next_task(plan: Plan, rounds: Sequence[Round], update: Update = halfway) -> RoundTask:
     """Run by the server: open the next round. A pure function of the plan and closed rounds."""
+    if plan.method == "slots":
+        return next_slots_task(plan, rounds)
     t = plan.sampling_threshold
     if plan.method == "adaptive" and rounds:
         last = rounds[-1]

@@ -1,0 +1,225 @@
+"""What the closed rounds say of every key that was ever seen: a pure function of them.
+
+A key is *observed* in a round if a slot counted it, or if it lay in the round's slice and the
+table decoded. An observation looks at a mass: that of the round, over t where occurrences were
+sampled. Counts over mass are rates. Rounds are taken to be alike within an *epoch*; when the slots
+of a round disagree all together with what was expected, another epoch begins, and what was
+unobserved in the old one is filled up with the old rates.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from linsketch.arrays import Counts, Estimates, Mask, Words
+from linsketch.keys import distinct_keys
+from linsketch.plan import Plan, sampling_variance
+from linsketch.server.recover import Round
+from linsketch.sketch.slots import Slots
+from linsketch.task import in_slice, message
+
+TAIL = math.log(1e9)  # a residue is resolved wrongly with a probability of at most 2e-9
+_SUSPECT = 4.75  # standard deviations of a normal: once in a million
+_DRIFT = 3.0  # times the usual misfit, over all slots of a round
+_MOST = 25.0  # that one slot adds to it: no single one makes a drift
+_SLOTS = 16  # that it takes to tell
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What an epoch says, one entry a key."""
+
+    kept: Counts  # occurrences that were seen, sampled or not
+    looked: Estimates  # mass that was looked at, over t where it was sampled
+    exact: Counts  # occurrences in rounds that counted all of them
+    covered: Estimates  # mass of those rounds
+    guessed: Estimates  # unbiased sums of sampled rounds
+    variances: Estimates  # of these
+
+    @classmethod
+    def empty(cls, keys: int) -> "Tally":
+        """Return the tally of no rounds."""
+        whole, real = np.zeros((2, keys), np.int64), np.zeros((4, keys))
+        return cls(whole[0], real[0], whole[1], real[1], real[2], real[3])
+
+    @property
+    def rates(self) -> Estimates:
+        """Occurrences a unit of mass."""
+        rates: Estimates = self.kept / np.maximum(self.looked, _TINY)
+        return rates
+
+    def totals(self, mass: float, fill: Mask | bool) -> tuple[Estimates, Estimates]:
+        """Return counts over rounds of this mass in all, and their variances.
+
+        Where `fill` is asked for, what was not counted is filled up at the key's rate; else
+        sampled rounds count for themselves, and others as zero.
+        """
+        rest = np.maximum(mass - self.covered, 0.0)
+        filled = self.rates * rest
+        spread_ = filled * (1 + rest / np.maximum(self.looked, _TINY))
+        totals = self.exact.astype(np.float64) + np.where(fill, filled, self.guessed)
+        variances: Estimates = np.where(fill, spread_, self.variances)
+        return totals, variances
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of all keys that were seen: the epoch that lasts, and those before."""
+
+    keys: Words
+    now: Tally
+    masses: Estimates  # of the epoch's rounds
+    past: list[tuple[Tally, float]]  # earlier epochs, and their masses
+    misfit: Estimates  # squared deviations of slots from what was expected, over the expected
+    slot_rounds: Counts
+    dispersion: float  # how much more than chance the slots deviate
+    seen: list[tuple[int, Counts]]  # rounds, and the keys that showed in them
+
+    @property
+    def mean_mass(self) -> float:
+        """Items in a round, on average."""
+        return float(self.masses.mean()) if len(self.masses) else 0.0
+
+    @cached_property
+    def suspect(self) -> Mask:
+        """Keys whose slots disagree with what was expected of them, all rounds together."""
+        freedom = np.maximum(self.slot_rounds, 1)
+        ratio = np.cbrt(self.misfit / freedom)  # Wilson and Hilferty's normal of a chi-square
+        normal = (ratio - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
+        found: Mask = (self.slot_rounds > 0) & (normal > _SUSPECT)
+        return found
+
+    def before(self, fill: bool = True) -> tuple[Estimates, Estimates]:
+        """Return counts of the earlier epochs, and their variances."""
+        totals, variances = np.zeros((2, len(self.keys)))
+        for tally, mass in self.past:
+            values, spread = tally.totals(mass, fill)
+            totals, variances = totals + values, variances + spread
+        return totals, variances
+
+
+def spread(expected: Estimates, looked: Estimates, mass: float, dispersion: float) -> Estimates:
+    """Return the variance of a count around an expectation from a rate that is an estimate."""
+    value: Estimates = (
+        dispersion * np.maximum(expected, 0.5) * (1 + mass / np.maximum(looked, _TINY))
+    )
+    return value
+
+
+def half_window(variance: Estimates) -> Estimates:
+    """Return how far a count may lie from what is expected, but for the tail (Bernstein)."""
+    window: Estimates = TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * variance * TAIL)
+    return window
+
+
+def evidence(plan: Plan, rounds: Sequence[Round]) -> Evidence:
+    """Collect the evidence of closed rounds."""
+    rounds = [closed for closed in rounds if closed.slot_sum is not None]
+    parts = [message(plan, closed.task).slots for closed in rounds]
+    listed = [closed.peels[0].keys for closed in rounds if closed.peels[0].complete]
+    named = [part.named for part in parts if part]
+    none = np.empty((0, plan.keys.limbs), np.uint64)
+    keys, _ = distinct_keys(np.concatenate([none, *named, *listed]))
+    state = _State(plan, keys)
+    for closed, slots in zip(rounds, parts, strict=True):
+        if slots:
+            state.take(closed, slots)
+    return state.evidence()
+
+
+class _State:
+    """Evidence in the making, round by round: residues are resolved by what is known before."""
+
+    def __init__(self, plan: Plan, keys: Words) -> None:
+        self.plan, self.keys = plan, keys
+        self.now = Tally.empty(len(keys))
+        self.masses: list[float] = []
+        self.past: list[tuple[Tally, float]] = []
+        self.misfit, self.slot_rounds = np.zeros(len(keys)), np.zeros(len(keys), np.int64)
+        self.ratios: list[float] = []
+        self.seen: list[tuple[int, Counts]] = []
+
+    @property
+    def dispersion(self) -> float:
+        return max(1.0, float(np.mean(self.ratios))) if self.ratios else 1.0
+
+    def take(self, closed: Round, slots: Slots) -> None:
+        """Add a round."""
+        assert closed.slot_sum is not None  # noqa: S101  # only such are taken
+        mass = float(closed.slot_sum.arrays[0][0])
+        places = slots.places(self.keys)
+        rows, counts, expected = self._resolved(closed, slots, places, mass)
+        variance = spread(expected, self.now.looked[rows], mass, self.dispersion)
+        deviations = (counts - expected) ** 2 / variance
+        together = float(np.minimum(deviations, _MOST).mean()) if len(rows) >= _SLOTS else 0.0
+        if together > _DRIFT:
+            self.past.append((self.now, sum(self.masses)))
+            self.now, self.masses, self.ratios = Tally.empty(len(self.keys)), [], []
+            self.misfit, self.slot_rounds = np.zeros(len(self.keys)), 0 * self.slot_rounds
+        else:
+            if together:
+                self.ratios.append(together * self.dispersion)
+            self.misfit[rows] += deviations
+            self.slot_rounds[rows] += 1
+            for to, what in ((self.now.kept, counts), (self.now.exact, counts)):
+                to[rows] += what
+            for mass_of in (self.now.looked, self.now.covered):
+                mass_of[rows] += mass
+            self.seen.append((closed.task.round, rows[counts > 0]))
+        if closed.peels[0].complete:
+            self._take_table(closed, places < 0, mass)
+        self.masses.append(mass)
+
+    def _resolved(
+        self, closed: Round, slots: Slots, places: Counts, mass: float
+    ) -> tuple[Counts, Counts, Estimates]:
+        """Return which keys have slots, the counts that their residues mean, and the expected."""
+        assert closed.slot_sum is not None  # noqa: S101  # only such are taken
+        own = np.full(len(slots.named), -1)
+        own[places[places >= 0]] = np.flatnonzero(places >= 0)
+        rows, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        classes = [each for each in slots.classes if each.bits and each.items]
+        for each, residues, keys in zip(
+            classes, closed.slot_sum.arrays[1:], slots.split(own), strict=True
+        ):
+            modulus = float(1 << each.bits)
+            low = np.maximum(np.floor(self.now.rates[keys] * mass - modulus / 2), 0.0)
+            counts.append((low + (residues.astype(np.float64) - low) % modulus).astype(np.int64))
+            rows.append(keys)
+        found = np.concatenate(rows)
+        return found, np.concatenate(counts), self.now.rates[found] * mass
+
+    def _take_table(self, closed: Round, unnamed: Mask, mass: float) -> None:
+        peel, t, now = closed.peels[0], closed.task.sampling_threshold, self.now
+        inside = in_slice(self.plan, closed.task.slice, self.keys) & unnamed
+        counts = np.zeros(len(self.keys), np.int64)
+        _, group = distinct_keys(np.concatenate([self.keys, peel.keys]))
+        counts[group[len(self.keys) :]] = peel.counts
+        unit = 1.0 if self.plan.sampling == "binomial" else t  # of what the table counts
+        now.kept[inside] += np.rint(counts[inside] / unit).astype(np.int64)
+        now.looked[inside] += mass / t
+        if t == 1:
+            now.exact[inside] += counts[inside]
+            now.covered[inside] += mass
+        else:
+            values = counts[inside] * (t / unit)
+            now.guessed[inside] += values
+            now.variances[inside] += sampling_variance(t, self.plan.sampling) * values
+        self.seen.append((closed.task.round, np.flatnonzero(counts)))
+
+    def evidence(self) -> Evidence:
+        """Return what has come together."""
+        return Evidence(
+            keys=self.keys,
+            now=self.now,
+            masses=np.array(self.masses),
+            past=self.past,
+            misfit=self.misfit,
+            slot_rounds=self.slot_rounds,
+            dispersion=self.dispersion,
+            seen=self.seen,
+        )

@@ -1,0 +1,282 @@
+"""Slots for the known, slices for the unknown."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linsketch import IntKeys, Plan, Population, RoundTask, Server, Transcript, campaign
+from linsketch.client.report import report
+from linsketch.errors import CountError, PlanningError, TaskError
+from linsketch.randomness import SimulatedRandomness, cohorts, user_words
+from linsketch.securesum import ClearSum, Contribution
+from linsketch.server.slots import DiscoveryRule, SlotRule, evidence
+from linsketch.server.slots.evidence import TAIL, half_window, spread
+from linsketch.sketch.slots import SlotClass, Slots
+from linsketch.task import Slice, check_task, in_slice, message
+from tests.campaigns import KEYS, people, plan_for
+
+PEOPLE = people(rounds=6, users=1500, items=300, mean=2.0)
+PLAN = plan_for(PEOPLE, method="slots", threshold=40, budget=700)
+
+
+def tasks_of(server: Server) -> list[RoundTask]:
+    """Return the tasks of closed rounds."""
+    return [closed.task for closed in server.rounds]
+
+
+@pytest.fixture(scope="module")
+def finished() -> Server:
+    """Return a campaign's server."""
+    return campaign.run(PLAN, PEOPLE.cohorts())
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500)), max_size=20), st.integers(1, 6))
+def test_slots_are_linear(rows: list[tuple[int, int]], bits: int) -> None:
+    """Vectors add up to the vector of the sum: counts modulo 2**bits, and the total of all."""
+    slots = Slots(
+        KEYS, 10**5, (SlotClass(0, (9,)), SlotClass(bits, (1, 2, 3)), SlotClass(20, (4,)))
+    )
+    keys = KEYS.encode([item for item, _ in rows]).keys
+    counts = np.array([count for _, count in rows], np.int64)
+    apart = slots.ring.sum(
+        slots.encode_keys(keys[i : i + 1], counts[i : i + 1]) for i in range(len(rows))
+    )
+    assert slots.encode_keys(keys, counts) == apart
+    total, narrow, wide = apart.arrays
+    sums = {item: sum(c for i, c in rows if i == item) for item in range(10)}
+    assert total.tolist() == [sum(counts.tolist())]
+    assert narrow.tolist() == [sums[item] % 2**bits for item in (1, 2, 3)]
+    assert wide.tolist() == [sums[4]]
+
+
+def test_slots_refuse() -> None:
+    """One slot an item, items within the keys, counts within the ring."""
+    with pytest.raises(PlanningError, match="two slots"):
+        Slots(KEYS, 9, (SlotClass(3, (1,)), SlotClass(4, (1,))))
+    with pytest.raises(PlanningError, match="bits"):
+        SlotClass(63, ())
+    with pytest.raises(CountError):
+        Slots(KEYS, 9, ()).encode({1: 10})
+
+
+def test_slices_cover_every_key_once() -> None:
+    """Slices one after the other, around the circle, look at each key exactly once."""
+    keys = KEYS.encode(range(5000)).keys
+    widths = [2**30, 2**31, 2**32 - 2**30 - 2**31]
+    starts = [3 * 2**30, 0, 2**31]
+    seen = sum(
+        in_slice(PLAN, Slice(start, width), keys).astype(int)
+        for start, width in zip(starts, widths, strict=True)
+    )
+    assert (np.asarray(seen) == 1).all()
+    assert in_slice(PLAN, None, keys).all()
+    quarter = in_slice(PLAN, Slice(5, 2**30), keys).mean()
+    assert abs(quarter - 0.25) < 5 * np.sqrt(0.1875 / 5000)
+
+
+def test_users_one_by_one_give_the_same_bytes(finished: Server) -> None:
+    """A cohort that is encoded at once is the sum of its users' own reports."""
+    for task in (tasks_of(finished)[1], tasks_of(finished)[-1]):
+        assert task.slots
+        cohort = PEOPLE.cohorts()[task.round - 1]
+        apart = PEOPLE.cohorts(one_by_one=True)[task.round - 1]
+        ring = message(PLAN, task).ring
+        together = ClearSum()(ring, cohort.contributions(PLAN, task), b"")
+        assert together == ClearSum()(ring, apart.contributions(PLAN, task), b"")
+        first = int(PEOPLE.first_users[task.round - 1])
+        rows = slice(int(PEOPLE.starts[first]), int(PEOPLE.starts[first + 1]))
+        items = KEYS.decode(PEOPLE.item_keys[PEOPLE.items[rows]])
+        own = dict(zip(items, PEOPLE.counts[rows].tolist(), strict=True))
+        randomness = SimulatedRandomness(PEOPLE.seed, PEOPLE.users[first : first + 1])
+        alone = next(iter(apart.contributions(PLAN, task)))
+        assert Contribution(report(own, PLAN, task, randomness).vector) == alone
+
+
+def single_items(items: np.ndarray, rounds: int, seed: bytes) -> Population:
+    """Return users with one item each, in the order in which rounds take them."""
+    users = len(items)
+    words = user_words([str(user) for user in range(users)], seed)
+    ones, everybody = np.ones(users, int), np.arange(users)
+    order = np.argsort(cohorts(words, rounds, seed), kind="stable")
+    item_of_user = np.empty(users, int)
+    item_of_user[order] = items
+    return Population.from_rows(
+        IntKeys(8), range(200), item_of_user, words, everybody, ones, rounds, seed
+    )
+
+
+def test_known_items_are_counted_exactly() -> None:
+    """Evidence of slots is the truth, though the slots are narrower than the counts."""
+    rng = np.random.default_rng(2)
+    items = np.where(rng.random(12_000) < 0.4, 7, rng.integers(0, 200, 12_000))
+    crowd = single_items(items, 4, b"heavy")
+    plan = plan_for(crowd, method="slots", threshold=50, budget=600)
+    rounds = campaign.run(plan, crowd.cohorts()).rounds
+    known = evidence(plan, rounds)
+    assert not known.past
+    wrapped = 0
+    for key, exact in zip(known.keys, known.now.exact.tolist(), strict=True):
+        item, expected = plan.keys.decode(key[None])[0], 0
+        for closed in rounds:
+            task = closed.task
+            users = slice(*crowd.first_users[task.round - 1 : task.round + 1].tolist())
+            count = int((crowd.items[users] == item).sum())
+            width = {name: each.bits for each in task.slots for name in each.items}.get(item)
+            if width is not None:
+                expected += count * (width > 0)
+                wrapped += count >= 2**width > 1
+            elif task.sampling_threshold == 1 and closed.peels[0].complete:
+                expected += count * bool(in_slice(plan, task.slice, key[None])[0])
+        assert exact == expected
+    assert wrapped
+
+
+def test_a_campaign_with_slots(finished: Server) -> None:
+    """Most heavy items are found, within the errors that are said; the budget holds."""
+    truth = PEOPLE.item_totals()
+    found = {line.item: line for line in finished.heavy_hitters()}
+    heavy = {item for item, count in truth.items() if count >= PLAN.cut}
+    both = len(heavy & found.keys())
+    assert 2 * both / (len(heavy) + len(found)) > 0.9
+    for item, line in found.items():
+        assert abs(line.estimate - truth[item]) <= 6 * line.stderr + 1e-9
+        assert not line.suspect
+    for closed in finished.rounds:
+        assert closed.wire_bytes <= PLAN.budget
+        assert closed.down_bytes == len(closed.task.context(PLAN))
+    as_zero = {line.item: line.estimate for line in finished.histogram("zero")}
+    assert sum(as_zero.values()) < 1.2 * sum(truth.values())
+
+
+def test_resumed_servers_ask_the_same(finished: Server, tmp_path: Path) -> None:
+    """Tasks are a pure function of the transcript: read back, it asks and answers the same."""
+    with Transcript.create(tmp_path / "t", PLAN) as transcript:
+        campaign.run(PLAN, PEOPLE.cohorts(), transcript=transcript)
+        again = transcript.server()
+        assert tasks_of(again) == tasks_of(finished)
+        assert again.heavy_hitters() == finished.heavy_hitters()
+    for number in range(PLAN.rounds):
+        server = Server(PLAN)
+        server.rounds = finished.rounds[:number]
+        assert server.open_round() == tasks_of(finished)[number]
+
+
+def test_tasks_as_json(finished: Server) -> None:
+    """Slots and slices travel as JSON, and what does not fit the plan is refused."""
+    for task in tasks_of(finished):
+        data = json.loads(json.dumps(task.to_json(PLAN)))
+        assert RoundTask.from_json(data, PLAN) == task
+    task = next(task for task in tasks_of(finished) if task.slots and task.slice)
+    data = task.to_json(PLAN)
+    wrong: tuple[dict[str, Any], ...] = (
+        {"slots": [{"bits": 4, "items": [1 << 20]}]},
+        {"slots": [{"bits": 4, "items": [1, 1]}]},
+        {"slots": [{"bits": 99, "items": [1]}]},
+        {"slots": [{"bits": 4}]},
+        {"slots": 5},
+        {"slice": {"start": 0, "width": 1}},
+        {"slice": {"start": -1, "width": 2**31}},
+        {"slice": {"width": 2**31}},
+    )
+    for change in wrong:
+        with pytest.raises(TaskError):
+            RoundTask.from_json({**data, **change}, PLAN)
+    few = replace(PLAN, most_slots=1)
+    with pytest.raises(TaskError, match="the plan allows 1"):
+        check_task(few, replace(task, plan_id=few.plan_id))
+    adaptive = replace(PLAN, method="adaptive")
+    with pytest.raises(TaskError, match="where the plan has none"):
+        check_task(adaptive, replace(task, plan_id=adaptive.plan_id))
+
+
+def test_items_are_named_after_they_were_seen(finished: Server) -> None:
+    """Nobody's item is named to others before it has been seen as often as the plan says."""
+    shy = replace(PLAN, slots_from=9)
+    server = campaign.run(shy, PEOPLE.cohorts())
+    for number, task in enumerate(tasks_of(server)):
+        known = evidence(shy, server.rounds[:number])
+        seen = dict(zip(KEYS.decode(known.keys), known.now.kept.tolist(), strict=True))
+        assert all(seen[item] >= 9 for each in task.slots for item in each.items)
+    count = sum(len(each.items) for task in tasks_of(server) for each in task.slots)
+    assert count < sum(len(each.items) for task in tasks_of(finished) for each in task.slots)
+
+
+def test_windows_hold() -> None:
+    """Counts lie within the window around what is expected, estimated rates included."""
+    rng = np.random.default_rng(1)
+    for rate in (0.5, 5.0, 200.0):
+        looked = rng.poisson(rate * 3, 200_000)
+        expected = looked / 3
+        counts = rng.poisson(rate, 200_000)
+        window = half_window(spread(expected, np.full(200_000, 3.0), 1.0, 1.0))
+        assert (np.abs(counts - expected) <= window).all()
+        assert window.mean() < TAIL + 12 * np.sqrt(rate + 1)
+
+
+def drifting(changes: bool) -> tuple[Plan, Server, dict[int, int]]:
+    """Run twelve rounds in which the items change places after six."""
+    rng = np.random.default_rng(3)
+    weights = 1 / np.arange(1, 201)
+    items = rng.choice(200, 12 * 800, p=weights / weights.sum())
+    late = single_items(np.zeros(len(items), int), 12, b"d").first_users[6]
+    if changes:
+        items[late:] = 199 - items[late:]
+    crowd = single_items(items, 12, b"d")
+    plan = plan_for(crowd, method="slots", threshold=100, budget=400)
+    return plan, campaign.run(plan, crowd.cohorts()), crowd.item_totals()
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_drift_begins_an_epoch(changes: bool) -> None:
+    """When the rounds stop being alike, old rates are not used for new rounds."""
+    plan, server, truth = drifting(changes)
+    assert len(evidence(plan, server.rounds).past) == changes
+    heavy = {item for item, count in truth.items() if count >= 100}
+    found = {line.item for line in server.heavy_hitters()}
+    assert 2 * len(heavy & found) / (len(heavy) + len(found)) > 0.85
+
+
+def test_a_slot_that_is_tampered_with_is_flagged() -> None:
+    """Residues that change at random are found out over several rounds, and the slot is widened."""
+    plan, server, _ = drifting(changes=False)
+    target = server.heavy_hitters()[8].item
+    rng = np.random.default_rng(5)
+    attacked = Server(plan)
+    for closed in server.rounds:
+        task, sums = closed.task, closed.slot_sum
+        assert sums is not None
+        arrays = [array.copy() for array in sums.arrays]
+        counted = [each for each in task.slots if each.bits and each.items]
+        for each, array in zip(counted, arrays[1:], strict=True):
+            if target in each.items:
+                array[each.items.index(target)] = rng.integers(0, 1 << each.bits)
+        attacked.rounds.append(replace(closed, slot_sum=type(sums)(sums.ring, tuple(arrays))))
+    known = evidence(plan, attacked.rounds)
+    (row,) = np.flatnonzero((known.keys == plan.keys.encode([target]).keys).all(axis=1))
+    assert known.suspect[row]
+    assert not known.past
+    assert SlotRule().widths(plan, known)[row] == plan.items_per_round.bit_length()
+    line = next(line for line in attacked.histogram() if line.item == target)
+    assert line.suspect
+    assert known.suspect.sum() <= 2
+
+
+def test_where_to_look() -> None:
+    """Rare items are looked for in slices, frequent ones by sampling; little is looked at whole."""
+    rule = DiscoveryRule()
+    part, t = rule.choose(100, 3000, 5000, 1.67)
+    assert t == 1
+    assert part == pytest.approx(0.8 * 100 / 3000, rel=0.01)
+    part, t = rule.choose(500, 6000, 29_000, 40.0)
+    assert t > 5
+    assert 0.1 < part <= 1
+    assert rule.choose(1000, 100, 300, 5.0) == (1.0, 1.0)
+    part, t = rule.choose(50, 100, 10_000, 1000.0)
+    assert part <= 1
+    assert t >= 1
