@@ -306,6 +306,14 @@ def test_bad_data(tmp_path: Path) -> None:
     empty = write(tmp_path / "empty", [GOOD[:0]] * 2)
     with pytest.raises(DataError, match="has no rows"):
         dask.read_parquet(empty, **COLUMNS).population(1, SEED)
+    mixed = write(tmp_path / "mixed", [GOOD, GOOD.rename({"what": "which"})])
+    with pytest.raises(DataError, match=r"mixed.*\.parquet has no column 'what'"):
+        dask.read_parquet(mixed, **COLUMNS)
+    cut = write(tmp_path / "cut", [GOOD, GOOD])
+    last = max(cut.iterdir())
+    last.write_bytes(last.read_bytes()[:-20])
+    with pytest.raises(DataError, match=f"Cannot read {last}"):
+        dask.read_parquet(cut, **COLUMNS)
     (tmp_path / "none").mkdir()
     (tmp_path / "not.parquet").write_text("hello")
     for name, says in (("none", "Parquet"), ("gone", "no file or"), ("not.parquet", "Cannot")):

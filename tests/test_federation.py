@@ -295,15 +295,39 @@ def test_unasked_nodes_are_free_again(tmp_path: Path) -> None:
 
 
 def test_too_few_fail_closed(terms: Terms, tmp_path: Path) -> None:
-    """A round in which too few answer has no sum; the campaign goes on without it."""
+    """A round in which too few vectors arrive has no sum; the campaign goes on without it."""
     village = Village(terms)
     run = Run(terms, village, tmp_path / "t")
+    vectors = 2 if terms.protocol == "masked" else 0
     for node in range(100, 115):
-        village.faults[node] = nothing
+        village.faults[node] = lambda at, answer: None if at == vectors else answer
     server = run()
     assert server.done
     assert all(r.failure and not r.users for r in server.rounds)
     assert all("it takes" in r.failure for r in server.rounds)
+
+
+def test_who_gives_nothing_costs_no_round(tmp_path: Path) -> None:
+    """Nodes that refuse or are silent before the vectors are not asked again, and no round ends.
+
+    Others take their places; without enough of those the run ends, says why, and loses nothing.
+    """
+    terms = terms_of("masked")
+    village = Village(terms, 30)
+    for node in range(100, 112):
+        village.faults[node] = refusing if node % 2 else nothing
+    run = Run(terms, village, tmp_path / "t")
+    server = run()
+    assert server.done
+    assert not any(r.failure for r in server.rounds)
+    assert not set(run.asked) & set(range(100, 112))
+    village = Village(terms, 15)
+    village.faults = dict.fromkeys(range(100, 115), refusing)
+    run = Run(terms, village, tmp_path / "u")
+    with pytest.raises(FederationError, match=r"15 do not take part, like this: 'no'\. Start more"):
+        run()
+    village.faults = {}
+    assert not any(r.failure for r in run().rounds)
 
 
 def test_a_silent_helper(tmp_path: Path) -> None:
@@ -436,9 +460,7 @@ def test_more_clients_than_connected(terms: Terms, tmp_path: Path) -> None:
     """A plan for more clients than there are stops with a message; more clients, and it goes on."""
     village = Village(terms, 2)
     run = Run(terms, village, tmp_path / "t")
-    with pytest.raises(
-        FederationError, match=r"takes 3 to 5 clients .* connected are \d\. Start more"
-    ):
+    with pytest.raises(FederationError, match="takes 3 to 5 clients"):
         run()
     for node in range(200, 215):
         village.devices[node] = Device(terms, lambda: items_of(1), MemoryLedger())

@@ -130,8 +130,8 @@ def test_what_an_operator_must_say(app: Path, tmp_path: Path) -> None:
     wrong: list[tuple[dict[str, str], str]] = [
         ({}, "has not accepted the terms"),
         ({"accept": "other", **ledger}, "has not accepted the terms"),
-        (accept, "has no ledger"),
-        ({**accept, "ledger": "relative"}, "has no ledger"),
+        (accept, "needs a ledger"),
+        ({**accept, "ledger": "relative"}, "needs a ledger"),
         ({**accept, **ledger, "role": "helper"}, "key cannot be read"),
     ]
     for config, reason in wrong:

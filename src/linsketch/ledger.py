@@ -19,6 +19,7 @@ class FileLedger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
+            self.path.touch(mode=0o600)
             self._database = sqlite3.connect(self.path, isolation_level=None)
             self._database.execute("PRAGMA synchronous = EXTRA")
             known = self._database.execute("PRAGMA application_id").fetchone()[0]
@@ -29,7 +30,7 @@ class FileLedger:
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS noted (entry BLOB PRIMARY KEY) WITHOUT ROWID, STRICT"
             )
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise LinsketchError(f"Cannot use the ledger {self.path}: {error}.") from None
 
     def note(self, *entries: bytes) -> None:

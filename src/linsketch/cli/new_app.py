@@ -67,6 +67,8 @@ def new_app(
             raise PlanningError(f"{plan} is no JSON.") from None
         chosen = Plan.from_json(data.get("plan", data) if isinstance(data, dict) else data)
     leeway = {"stage_seconds": stage_seconds, "largest_t_change": largest_t_change}
+    if helper_key and secure != "helper":
+        raise PlanningError("A helper's key goes with --secure helper.")
     if secure == "masked":
         terms = Terms.masked(
             chosen, corrupt=corrupt, dropout=dropout, split_view_safe=split_view_safe, **leeway
@@ -87,7 +89,8 @@ def new_app(
     write_whole(folder / "survey" / "terms.json", json.dumps(terms.to_json(), indent=2) + "\n")
     _show(terms)
     sys.stdout.write(
-        f"\nFill in local_items in {folder / 'survey' / 'client.py'}, then: flwr run {folder}\n"
+        f"\nFill in local_items in {folder / 'survey' / 'client.py'}. Then run it on a SuperLink: "
+        "docs/flower.md, from 100 virtual clients on one machine to a fleet.\n"
     )
 
 
@@ -130,10 +133,8 @@ def _show(terms: "Terms") -> None:
 
     plan, low_high = terms.plan, terms.t_range
     lines = {
-        "terms": terms.terms_id,
-        "plan": plan.plan_id,
-        "a client takes part": f"once, in one of {plan.rounds:,} rounds",
-        "clients in a round": f"{terms.least:,} to {plan.users_per_round:,}",
+        "a client takes part": f"once, in one of {plan.rounds:,} round{'s' * (plan.rounds > 1)}",
+        "clients in a round": f"{terms.least:,} to {plan.users_per_round:,}, dropouts left out",
         "items of a client": f"at most {plan.items_per_user:,}, as {plan.keys.name}",
         "reported from": f"{plan.cut:,} on" if plan.error is None else f"error {plan.cut:,}",
         "sampling": f"{plan.method}, t from {low_high[0]:.3g} to {low_high[1]:.3g}"
@@ -146,15 +147,18 @@ def _show(terms: "Terms") -> None:
     if terms.parameters:
         p = terms.parameters
         lines["hidden from"] = (
-            f"a server with fewer than {p.threshold:,} helpers among a client's {p.neighbours:,} "
-            "neighbours"
+            f"a server that fewer than {p.threshold:,} of a client's {p.neighbours:,} neighbours "
+            "collude with"
         )
     else:
-        lines["hidden from"] = "a server that the helper does not help"
-        lines["helper's key"] = terms.helper_key.hex()
+        lines["hidden from"] = "a server that the helper does not collude with"
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in lines.items():
         table.add_row(name, value)
     Console().print(table)
+    # On lines of their own: these are copied.
+    sys.stdout.write(f"terms: {terms.terms_id}\nplan: {plan.plan_id}\n")
+    if terms.helper_key:
+        sys.stdout.write(f"helper's key: {terms.helper_key.hex()}\n")

@@ -71,6 +71,7 @@ class Federation:
         self._say = say
         self._wait = wait
         self._helper_node = helper_node
+        self._refused: dict[int, str] = {}  # nodes that are not asked again in this run, and why
         self._spent: list[int] = transcript.fact(_SPENT) or []
 
     def run(self) -> Server:
@@ -83,6 +84,8 @@ class Federation:
         while not server.done:
             rounds = self._open(server)
             seconds = self._carry(rounds)
+            while rounds and not rounds[-1].asked_for_vectors:
+                rounds.pop()  # it has cost nobody anything, and is opened again
             for progress in [self._close(server, round_, seconds) for round_ in rounds]:
                 self._watch(progress)  # when all are kept
         return server
@@ -95,6 +98,10 @@ class Federation:
         for place, answer in self._transport.exchange(requests, self.terms.stage_seconds):
             if challenge.met(answer.frame):
                 return requests[place][0]
+            if answer.refusal:
+                self._say(
+                    f"looking for the helper: node {requests[place][0]}: {_quoted(answer.refusal)}"
+                )
         raise FederationError(
             f"None of {len(requests)} nodes proved to be the helper of the terms. Start it with "
             'role="helper" and its key in --node-config.'
@@ -108,7 +115,7 @@ class Federation:
         start = changed = time.monotonic()
         known = -1
         while True:
-            away = {*self._spent, self._helper_node}
+            away = {*self._spent, *self._refused, self._helper_node}
             nodes = [node for node in self._transport.nodes() if node not in away]
             now = time.monotonic()
             if len(nodes) != known:
@@ -125,11 +132,7 @@ class Federation:
         ahead = 1 if plan.interactive else plan.rounds - len(server.rounds)
         nodes = self._connected(least * ahead, plan.users_per_round * ahead)
         if len(nodes) < least:
-            raise FederationError(
-                f"Round {first.round} of {plan.rounds} takes {least} to {plan.users_per_round} "
-                f"clients that have not been asked yet; connected are {len(nodes)}. Start more and "
-                f"run again: closed rounds ({len(server.rounds)}) are kept."
-            )
+            raise self._too_few(server, f"{len(nodes)} that can be asked are connected")
         secrets.SystemRandom().shuffle(nodes)
         numbers = {node: number for number, node in enumerate(nodes, len(self._spent))}
         rounds = []
@@ -140,6 +143,22 @@ class Federation:
             members = {node: numbers[node] for node in drawn}
             rounds.append(self._round(replace(first, round=first.round + offset), members))
         return rounds
+
+    def _too_few(self, server: Server, reason: str) -> FederationError:
+        """Return the error that ends a run whose next round cannot be staffed."""
+        plan, closed = self.terms.plan, len(server.rounds)
+        text = f"Round {closed + 1} of {plan.rounds} takes {self.terms.least} to "
+        text += f"{plan.users_per_round} clients that have not been asked for a vector: "
+        text += f"{reason.rstrip('.')}."
+        if self._spent:
+            text += f" {len(self._spent)} have been asked in rounds before, closed or interrupted."
+        if self._refused:
+            text += f" {len(self._refused)} do not take part, like this: "
+            text += f"{next(iter(self._refused.values()))}."
+        return FederationError(
+            f"{text} Start more, or mend those, and run again: nothing is lost, closed rounds "
+            f"({closed}) are kept."
+        )
 
     def _round(self, task: RoundTask, members: dict[int, int]) -> RoundOnItsWay:
         nonce = secrets.token_bytes(16)
@@ -164,6 +183,7 @@ class Federation:
 
     def _exchange(self, rounds: list[RoundOnItsWay]) -> None:
         sent = [(round_, node) for round_ in rounds for node in round_.requests]
+        silent = {node for round_, node in sent if not round_.asked_for_vectors}
         requests = [(node, round_.requests[node]) for round_, node in sent]
         for place, answer in self._transport.exchange(requests, self.terms.stage_seconds):
             round_, node = sent[place]
@@ -171,9 +191,12 @@ class Federation:
                 if answer.refusal:
                     raise ProtocolError(answer.refusal)
                 round_.take(node, answer.frame)
+                silent.discard(node)
             except (ProtocolError, RoundFailed) as error:  # costs this node's contribution
-                reason = repr(str(error)[:_LONG])  # a node may have written it
+                reason = _quoted(error)
                 self._say(f"round {round_.task.round}, {round_.stage}: node {node}: {reason}")
+                self._refused[node] = reason
+        self._refused = {**dict.fromkeys(silent, "no answer in time"), **self._refused}
 
     def _close(self, server: Server, round_: RoundOnItsWay, seconds: dict[str, float]) -> Progress:
         """Close a round, durably."""
@@ -189,3 +212,8 @@ class Federation:
         self._transcript.add(round_.task, total, closed.failure)
         took = {**seconds, "decoding": time.monotonic() - start}
         return Progress(server, closed, len(round_.members), took)
+
+
+def _quoted(reason: object) -> str:
+    """Return what a node may have written as one short line in quotes."""
+    return repr(str(reason)[:_LONG])

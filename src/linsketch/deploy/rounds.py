@@ -35,6 +35,11 @@ class RoundOnItsWay:
         return self.stages[self.at]
 
     @property
+    def asked_for_vectors(self) -> bool:
+        """Whether vectors have been asked for: before that, nobody has given anything."""
+        return self.at >= self.vector_stage
+
+    @property
     def wants_vectors(self) -> bool:
         """Whether the requests ask for vectors."""
         return bool(self.requests) and self.at == self.vector_stage

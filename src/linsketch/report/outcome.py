@@ -78,7 +78,8 @@ def _warnings(plan: Plan, server: Server, secure: dict[str, Any]) -> list[str]:
         )
     decoded = [closed for closed in server.rounds if closed.task.round not in server.failed_rounds]
     if server.rounds and not decoded:
-        warnings.append("No round decoded, so nothing can be said. Raise the budget.")
+        advice = "" if len(aborted) == len(server.rounds) else " Raise the budget."
+        warnings.append(f"No round decoded, so nothing can be said.{advice}")
     elif plan.error is None and plan.repetitions and decoded:
         ts = [closed.task.sampling_threshold for closed in decoded]
         variance = sum(sampling_variance(t, plan.sampling) for t in ts) / len(ts)

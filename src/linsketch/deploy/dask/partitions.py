@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 from dask import delayed
 from distributed import Client, Future
+from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
 from linsketch.arrays import Words
@@ -98,9 +99,16 @@ def read_parquet(
     path = path.resolve()
     if not path.exists():
         raise DataError(f"There is no file or folder {path}.")
-    files = path.rglob("*") if path.is_dir() else [path]
-    if not any(file.suffix in _SUFFIXES for file in files):
+    files = [
+        file
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file.suffix in _SUFFIXES
+    ]
+    if not files:
         raise DataError(f"{path}: a cluster reads a Parquet file or a folder of them (.parquet).")
+    for file in files:  # here, where the file can be named
+        with _arrow_errors(file):
+            checked_columns(parquet.read_schema(file).names, file, user, item, count)
     with _arrow_errors(path):
         # In Arrow's own types users and items become the texts that one machine reads.
         frame = dd.read_parquet(

@@ -50,8 +50,8 @@ def _node(terms: Terms, local_items: Items, config: Mapping[str, Any]) -> Device
         return Device(terms, lambda: local_items(config), MemoryLedger())
     if terms.terms_id not in str(config.get("accept", "")).split():
         raise RefusalError(
-            f"The operator of this node has not accepted the terms {terms.terms_id}: start it with "
-            "--node-config 'accept=\"...\"'."
+            f"The operator of this node has not accepted the terms {terms.terms_id} (`linsketch "
+            "terms` says what they are; --node-config 'accept=\"ID\"' accepts them)."
         )
     ledger = _ledger(config)
     if config.get("role") == "helper":
@@ -63,7 +63,7 @@ def _ledger(config: Mapping[str, Any]) -> Ledger:
     path = Path(str(config.get("ledger", "")))
     if not path.is_absolute():
         raise RefusalError(
-            "This node has no ledger: start it with --node-config 'ledger=\"/absolute/path\"'."
+            "This node needs a ledger with an absolute path: --node-config 'ledger=\"/a/path\"'."
         )
     return FileLedger(path)
 

@@ -84,7 +84,8 @@ def server_app(terms: Path) -> ServerApp:
     def main(grid: Grid, context: Context) -> None:
         try:
             _conduct(Terms.read(terms), grid, context)
-        except LinsketchError as error:  # for people: Flower shows it with a traceback
+        except (LinsketchError, OSError) as error:  # for people: Flower adds a traceback
+            _log.error("%s", error)
             raise error.with_traceback(None) from None
 
     return app
