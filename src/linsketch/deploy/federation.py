@@ -82,11 +82,7 @@ class Federation:
         elif not server.done and self._helper_node is None:
             self._helper_node = self._find_helper()
         while not server.done:
-            rounds = self._open(server)
-            seconds = self._carry(rounds)
-            while rounds and not rounds[-1].asked_for_vectors:
-                rounds.pop()  # it has cost nobody anything, and is opened again
-            for progress in [self._close(server, round_, seconds) for round_ in rounds]:
+            for progress in [self._close(server, *each) for each in self._carried(server)]:
                 self._watch(progress)  # when all are kept
         return server
 
@@ -125,33 +121,46 @@ class Federation:
                 return nodes
             time.sleep(_LOOK)
 
-    def _open(self, server: Server) -> list[RoundOnItsWay]:
-        """Open the next round; without adaptive sampling, as many as there are nodes for."""
-        plan, least = self.terms.plan, self.terms.least
+    def _carried(self, server: Server) -> list[tuple[RoundOnItsWay, dict[str, float]]]:
+        """Carry the next round to its end; without adaptive tasks, all that there are nodes for.
+
+        A round that fails before it has asked for vectors has cost nobody anything: it is opened
+        again with other nodes, as long as there are some.
+        """
         first = server.open_round()
-        ahead = 1 if plan.interactive else plan.rounds - len(server.rounds)
-        nodes = self._connected(least * ahead, plan.users_per_round * ahead)
-        if len(nodes) < least:
-            raise self._too_few(server, f"{len(nodes)} that can be asked are connected")
+        ahead = 1 if self.terms.plan.interactive else self.terms.plan.rounds - len(server.rounds)
+        tasks = [replace(first, round=first.round + offset) for offset in range(ahead)]
+        carried: dict[int, tuple[RoundOnItsWay, dict[str, float]]] = {}
+        while tasks and (rounds := self._staffed(tasks)):
+            seconds = self._carry(rounds)
+            carried |= {round_.task.round: (round_, seconds) for round_ in rounds}
+            tasks = [round_.task for round_ in rounds if not round_.asked_for_vectors]
+        begun = [number for number, (round_, _) in carried.items() if round_.asked_for_vectors]
+        if not begun:
+            raise self._too_few(server)
+        return [carried[number] for number in range(first.round, max(begun) + 1)]
+
+    def _staffed(self, tasks: list[RoundTask]) -> list[RoundOnItsWay]:
+        """Draw nodes for rounds, for as many of them as there are nodes."""
+        least, most = self.terms.least, self.terms.plan.users_per_round
+        nodes = self._connected(least * len(tasks), most * len(tasks))
         secrets.SystemRandom().shuffle(nodes)
         numbers = {node: number for number, node in enumerate(nodes, len(self._spent))}
-        rounds = []
-        for offset in range(ahead):
-            drawn = nodes[offset * plan.users_per_round :][: plan.users_per_round]
-            if len(drawn) < least:
-                break
-            members = {node: numbers[node] for node in drawn}
-            rounds.append(self._round(replace(first, round=first.round + offset), members))
-        return rounds
+        cohorts = [nodes[place * most :][:most] for place in range(len(tasks))]
+        return [
+            self._round(task, {node: numbers[node] for node in drawn})
+            for task, drawn in zip(tasks, cohorts, strict=True)
+            if len(drawn) >= least
+        ]
 
-    def _too_few(self, server: Server, reason: str) -> FederationError:
+    def _too_few(self, server: Server) -> FederationError:
         """Return the error that ends a run whose next round cannot be staffed."""
         plan, closed = self.terms.plan, len(server.rounds)
+        there = len(self._transport.nodes() - {*self._spent, *self._refused, self._helper_node})
         text = f"Round {closed + 1} of {plan.rounds} takes {self.terms.least} to "
-        text += f"{plan.users_per_round} clients that have not been asked for a vector: "
-        text += f"{reason.rstrip('.')}."
+        text += f"{plan.users_per_round} clients that can be asked; {there} are connected."
         if self._spent:
-            text += f" {len(self._spent)} have been asked in rounds before, closed or interrupted."
+            text += f" {len(self._spent)} were asked in rounds before, closed or interrupted."
         if self._refused:
             text += f" {len(self._refused)} do not take part, like this: "
             text += f"{next(iter(self._refused.values()))}."
