@@ -280,3 +280,19 @@ def test_where_to_look() -> None:
     part, t = rule.choose(50, 100, 10_000, 1000.0)
     assert part <= 1
     assert t >= 1
+
+
+def test_names_are_found_whatever_their_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are compared as a whole: equal hashes change nothing."""
+    slots = Slots(KEYS, 99, (SlotClass(3, (5, 9)), SlotClass(4, (2,))))
+    keys = KEYS.encode([1, 2, 5, 9, 5, 1000]).keys
+    expected = [-1, 2, 0, 1, 0, -1]
+    assert slots.places(keys).tolist() == expected
+    with monkeypatch.context() as same:
+        same.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
+        assert slots.places(keys).tolist() == expected
+    one = Slots(KEYS, 99, (SlotClass(3, (5,)),))
+    with monkeypatch.context() as same:
+        same.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
+        assert one.places(keys).tolist() == [-1, -1, 0, -1, 0, -1]
+    assert Slots(KEYS, 99, ()).places(keys).tolist() == [-1] * 6

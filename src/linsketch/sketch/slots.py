@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linsketch import hashing
 from linsketch.arrays import Counts, Words
 from linsketch.errors import PlanningError
 from linsketch.keys import KeySpace, distinct_keys
@@ -63,10 +64,16 @@ class Slots(Sketch):
 
     def places(self, keys: Words) -> Counts:
         """Return the place of each key among the named ones, -1 if it is not one of them."""
-        distinct, group = distinct_keys(np.concatenate([self.named, keys]))
-        place = np.full(len(distinct), -1)
-        place[group[: len(self.named)]] = np.arange(len(self.named))
-        found: Counts = place[group[len(self.named) :]]
+        if not len(self.named):
+            return np.full(len(keys), -1)
+        own = hashing.digest(self.named, 0)
+        order = np.argsort(own)
+        if (own[order][1:] == own[order][:-1]).any():  # two names with one hash: one by one
+            names = {bytes(key): place for place, key in enumerate(self.named)}
+            return np.array([names.get(bytes(key), -1) for key in keys], np.int64)
+        at = np.searchsorted(own[order], hashing.digest(keys, 0))
+        place = order[np.minimum(at, len(own) - 1)]
+        found: Counts = np.where((self.named[place] == keys).all(axis=1), place, -1)
         return found
 
     def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
