@@ -261,7 +261,7 @@ def test_a_false_vector_spoils_its_round_only(terms: Terms, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("power", range(6))
-@pytest.mark.parametrize("method", ["unsampled", "adaptive"])
+@pytest.mark.parametrize("method", ["unsampled", "adaptive", "slots"])
 @pytest.mark.parametrize("protocol", ["masked", "helper"])
 def test_a_killed_server_goes_on(protocol: str, method: str, power: int, tmp_path: Path) -> None:
     """Killed in any exchange, a server loses no round, counts none twice, asks no node twice."""

@@ -69,6 +69,9 @@ ChosenSum = Annotated[
 Dropout = Annotated[
     float, typer.Option(help="Share of users that drop out of a secure sum, at any stage.")
 ]
+SlotsFrom = Annotated[
+    int, typer.Option(help="slots: name an item to users once it has been seen so often.")
+]
 LogJson = Annotated[
     Path | None, typer.Option(help="Append a JSON object to this file for each closed round.")
 ]

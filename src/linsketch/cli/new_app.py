@@ -138,8 +138,11 @@ def _show(terms: "Terms") -> None:
         "items of a client": f"at most {plan.items_per_user:,}, as {plan.keys.name}",
         "reported from": f"{plan.cut:,} on" if plan.error is None else f"error {plan.cut:,}",
         "sampling": f"{plan.method}, t from {low_high[0]:.3g} to {low_high[1]:.3g}"
-        if plan.interactive
+        if plan.method == "adaptive"
         else f"{plan.method}, t = {plan.sampling_threshold:.3g}",
+        "named to clients": f"items seen {plan.slots_from:,} times, at most {plan.most_slots:,}"
+        if plan.method == "slots"
+        else "nothing",
         "bytes of a client": f"{plan.budget:,} and the secure sum's own",
         "seconds of a stage": f"{terms.stage_seconds:,}",
         "secure sum": terms.protocol,

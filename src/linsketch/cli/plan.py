@@ -13,6 +13,7 @@ from linsketch.cli.common import (
     FailureProbability,
     Rounds,
     Seed,
+    SlotsFrom,
     Threshold,
     print_json,
     seed_bytes,
@@ -37,6 +38,7 @@ def plan(
     sampling: ChosenSampling = None,
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
+    slots_from: SlotsFrom = 2,
     smallest_cohort: Annotated[
         int, typer.Option(help="Rounds of fewer users than this are not read.")
     ] = 2,
@@ -66,6 +68,7 @@ def plan(
             mean_items_per_user=mean_items_per_user,
             method=method,
             sampling=sampling,
+            slots_from=slots_from,
         )
     elif threshold is None and budget is None:
         forecast = plan_histogram(**numbers, error=error)

@@ -21,6 +21,7 @@ from linsketch.cli.common import (
     Out,
     Rounds,
     Seed,
+    SlotsFrom,
     Threshold,
     User,
 )
@@ -40,6 +41,7 @@ def run(
     sampling: ChosenSampling = None,
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
+    slots_from: SlotsFrom = 2,
     failed_rounds: Failed = "scale",
     secure: ChosenSum = "clear",
     dropout: Dropout = 0.0,
@@ -86,6 +88,7 @@ def run(
             sampling=sampling,
             layout=layout,
             failure_probability=failure_probability,
+            slots_from=slots_from,
         )
         conduct(
             forecast.plan,

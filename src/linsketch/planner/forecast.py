@@ -68,6 +68,7 @@ def plan_campaign(
     layout: Layout = "compact",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
+    slots_from: int = 2,
 ) -> Forecast:
     """Plan a search for heavy hitters from a threshold, from a budget in bytes, or from both.
 
@@ -103,6 +104,7 @@ def plan_campaign(
         layout=layout,
         sampling=sampling or ("binomial" if method == "slots" else "threshold"),
         smallest_cohort=smallest_cohort,
+        slots_from=slots_from,
     )
     if method == "proven":
         return forecast(_proven(plan, threshold, budget))

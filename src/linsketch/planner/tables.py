@@ -48,11 +48,17 @@ def fitting_table(plan: Plan, t: float, taken: int = 0) -> Table:
 
 
 def smallest_budget(plan: Plan) -> int:
-    """Return the bytes of a message whose tables have room for one key, whatever t will be."""
+    """Return the bytes of a message whose tables have room for one key, whatever t will be.
+
+    With slots that is a quarter of the message.
+    """
     ts = {plan.sampling_threshold}
     if plan.method in ("adaptive", "slots", "fixed"):
         ts |= {1.0, plan.largest_sampling_threshold}
-    return max(table_bytes(plan, 1, t) for t in ts) + -(-sketch_bits(plan) // 8)
+    smallest = max(table_bytes(plan, 1, t) for t in ts)
+    if plan.method == "slots":
+        smallest = 4 * smallest + plan.items_per_round.bit_length()
+    return smallest + -(-sketch_bits(plan) // 8)
 
 
 def too_small(plan: Plan) -> PlanningError:

@@ -36,6 +36,7 @@ def outcome(
         "bytes_per_user_round": max((r.wire_bytes for r in server.rounds), default=0),
         "words_per_user_round": max((r.wire_words for r in server.rounds), default=0),
         "down_bytes_per_user_round": max((r.down_bytes for r in server.rounds), default=0),
+        "down_words_per_user_round": max((-(-r.down_bytes // 2) for r in server.rounds), default=0),
         "secure_sum": {
             **(transcript.fact("secure_sum") or {}),
             **(transcript.fact("secure_sum_bytes") or {}),
