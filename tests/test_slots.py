@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linsketch import IntKeys, Plan, Population, RoundTask, Server, Transcript, campaign
+from linsketch import (
+    IntKeys,
+    Plan,
+    Population,
+    RoundTask,
+    Server,
+    Transcript,
+    campaign,
+    plan_histogram,
+)
 from linsketch.client.report import report
 from linsketch.errors import CountError, PlanningError, TaskError
 from linsketch.randomness import SimulatedRandomness, cohorts, user_words
@@ -296,3 +305,27 @@ def test_names_are_found_whatever_their_hashes(monkeypatch: pytest.MonkeyPatch) 
         same.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
         assert one.places(keys).tolist() == [-1, -1, 0, -1, 0, -1]
     assert Slots(KEYS, 99, ()).places(keys).tolist() == [-1] * 6
+
+
+def test_histograms_with_slots() -> None:
+    """Beside the sketch of Algorithm 3, items that slots have counted are known better."""
+    forecast = plan_histogram(
+        rounds=6,
+        users_per_round=int(PEOPLE.users_in_round.max()),
+        items_per_user=PEOPLE.busiest,
+        keys=PEOPLE.keys,
+        seed=b"h",
+        error=60,
+        method="slots",
+    )
+    server = campaign.run(forecast.plan, PEOPLE.cohorts())
+    truth = PEOPLE.item_totals()
+    found = {line.item: line for line in server.histogram()}
+    heavy = {item for item, count in truth.items() if count >= 120}
+    assert heavy <= found.keys()
+    assert all(abs(line.estimate - truth[item]) <= 60 for item, line in found.items())
+    sketch = server._sketched(found)[0].stderr
+    counted = [line for line in found.values() if line.stderr < sketch]
+    assert counted
+    assert all(abs(line.estimate - truth[line.item]) <= 6 * line.stderr for line in counted)
+    assert all(closed.wire_bytes <= forecast.plan.budget for closed in server.rounds)

@@ -1,6 +1,6 @@
 """`linsketch histogram`: approximate counts of a file of who-has-what."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,6 +34,10 @@ def histogram(
     items_per_user: ItemsPerUser = None,
     count: Count = None,
     keys: Keys = None,
+    method: Annotated[
+        Literal["proven", "slots"],
+        typer.Option(help="Find items by Algorithm 2, or by slots: known items exact, no proof."),
+    ] = "proven",
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
     failed_rounds: Failed = "scale",
@@ -65,6 +69,7 @@ def histogram(
         keys=people.keys,
         seed=people.seed,
         error=error,
+        method=method,
         layout=layout,
         failure_probability=failure_probability,
     )

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from linsketch.errors import PlanningError
 from linsketch.keys import KeySpace
@@ -237,12 +237,14 @@ def plan_histogram(
     layout: Layout = "compact",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
+    method: Literal["proven", "slots"] = "proven",
 ) -> Forecast:
     """Plan Algorithm 3: every count within `error`, but for the failure probability.
 
     Its list of heavy hitters and its sketch share the failure probability. Where tables that
     hold everything weigh less, or the error is at most the root of the rounds, they are taken
-    instead, and the histogram is exact.
+    instead, and the histogram is exact. With slots, items are found and counted by the method of
+    that name, beside the same sketch: known items are exact, and that all are found is not proven.
     """
     common: dict[str, Any] = {
         "rounds": rounds,
@@ -257,6 +259,8 @@ def plan_histogram(
         "layout": layout,
         "smallest_cohort": smallest_cohort,
     }
+    if method == "slots":
+        return forecast(_slots_histogram(Plan(method="slots", sampling="binomial", **common)))
     plans, reasons = [], []
     for make in (_unsampled, _algorithm_3):
         try:
@@ -266,6 +270,15 @@ def plan_histogram(
     if not plans:
         raise reasons[0]
     return forecast(min(plans, key=lambda plan: plan.budget))
+
+
+def _slots_histogram(plan: Plan) -> Plan:
+    """Put slots beside the sketch of Algorithm 3."""
+    items, error = plan.items_per_round, plan.cut
+    rows, width = sketch_shape(items, plan.rounds, error, plan.failure_probability)
+    plan = replace(plan, sketch_rows=rows, sketch_width=width)
+    budget = _slots_bytes(plan, error, items) + -(-sketch_bits(plan) // 8)
+    return _practical(replace(plan, budget=max(budget, smallest_budget(plan))), error, items)
 
 
 def _algorithm_3(plan: Plan) -> Plan:

@@ -82,15 +82,21 @@ class Server:
     ) -> list[Estimate]:
         """Return every item that the plan gives a count for, the largest first.
 
-        Algorithm 3: counts of the listed heavy hitters out of the sketch. Without a sketch, all
+        Algorithm 3: counts of the listed heavy hitters out of the sketch; with slots, out of
+        whichever knows them better. Without a sketch, all
         that the tables listed, sampled or not: below the threshold these are anecdotes.
         """
         if self.plan.method == "count-median":
             return self._sketched(candidates)
         found = self.listed(failed)
         if self.plan.sketch_rows:
-            heavy = found.keys[self._heavy(found)]
-            return self._sketched(self.plan.keys.decode(heavy))
+            known = found.as_estimates(self.plan, self._heavy(found))
+            sketched_ = self._sketched(line.item for line in known)
+            if self.plan.method != "slots":
+                return sketched_
+            other = {line.item: line for line in sketched_}
+            best = [min(line, other[line.item], key=lambda each: each.stderr) for line in known]
+            return sorted(best, key=lambda line: (-line.estimate, str(line.item)))
         return found.as_estimates(self.plan, np.ones(len(found.keys), bool))
 
     def listed(self, failed: FailedRounds = "scale") -> Listed:

@@ -17,7 +17,7 @@ from linsketch.planner.tables import fitting_table
 from linsketch.server.recover import Round
 from linsketch.server.slots.evidence import Evidence, evidence, half_window, spread
 from linsketch.sketch.slots import SlotClass
-from linsketch.task import RoundTask, Slice
+from linsketch.task import RoundTask, Slice, sketch_bits
 
 _WHOLE = 1 << 32
 _SAMPLED = 2.0  # occurrences of an unknown key, at most, where only a sample has been seen
@@ -49,7 +49,7 @@ class SlotRule:
         settled: Mask = known.now.exact >= wanted
         named = known.now.kept >= plan.slots_from
         bits = self.widths(plan, known)
-        room = 8 * plan.budget - plan.items_per_round.bit_length()
+        room = 8 * plan.budget - sketch_bits(plan) - plan.items_per_round.bit_length()
         undecided = _by(score, named & ~settled & (score > self.give_up))
         taken = undecided[np.cumsum(bits[undecided]) <= self.share * room][: plan.most_slots]
         left = min(self.share * room - bits[taken].sum(), self.settled_share * room)
