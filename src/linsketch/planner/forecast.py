@@ -137,7 +137,7 @@ def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
 def _for_slots(plan: Plan, threshold: int | None, mass: float) -> Plan:
     """Give a plan with slots a budget for its threshold, or a threshold for its budget."""
     if threshold is not None:
-        budget = _slots_bytes(plan, threshold, mass)
+        budget = max(_slots_bytes(plan, threshold, mass), smallest_budget(plan))
         return plan if plan.budget != _FREE else replace(plan, budget=budget)
     low, high = LEAST_THRESHOLD - 1, plan.rounds * plan.items_per_round
     while high - low > 1:

@@ -179,17 +179,22 @@ class Cohort:
         people = self.population
         rows = slice(people.starts[first], people.starts[last])
         held = np.diff(people.starts[first : last + 1])
-        randomness = SimulatedRandomness(people.seed, np.repeat(people.users[first:last], held))
+        users = np.repeat(people.users[first:last], held)
         counts, row_keys = people.counts[rows], people.item_keys[people.items[rows]]
         vectors = []
+        wanted: NDArray[np.bool_] | slice = slice(None)
         if parts.slots:
-            places = parts.slots.places(people.item_keys)[people.items[rows]]
-            wanted = in_slice(plan, task.slice, people.item_keys)[people.items[rows]] & (places < 0)
+            # Of a crowd every item is looked up once, of a user only its own.
+            alone = last - first == 1
+            keys = row_keys if alone else people.item_keys
+            of_row = slice(None) if alone else people.items[rows]
+            places = parts.slots.places(keys)[of_row]
+            wanted = in_slice(plan, task.slice, keys)[of_row] & (places < 0)
+        randomness = SimulatedRandomness(people.seed, users[wanted])
         for repetition, table in enumerate(parts.tables):
-            states = randomness.for_sampling(task.round, repetition, row_keys)
-            values = sampled(counts, plan, task, states)
-            if parts.slots:
-                values = np.where(wanted, values, 0)
+            states = randomness.for_sampling(task.round, repetition, row_keys[wanted])
+            values = np.zeros(len(counts), np.int64)
+            values[wanted] = sampled(counts[wanted], plan, task, states)
             if last - first > 1:
                 keys, values, holders = people._added_up(rows, values)
                 paper = {"holders": holders} if plan.layout == "paper" else {}

@@ -83,8 +83,8 @@ class Slots(Sketch):
 
     def encode_places(self, places: Counts, counts: Counts) -> RingVector:
         """Count by place."""
-        sums = np.zeros(len(self.named), np.int64)
-        np.add.at(sums, places[places >= 0], counts[places >= 0])
+        own = places >= 0
+        sums = np.bincount(places[own], counts[own], minlength=len(self.named)).astype(np.int64)
         arrays = [np.array([counts.sum()], np.uint64)]
         arrays += [part.astype(np.uint64) for part in self.split(sums)]
         return RingVector(
