@@ -15,12 +15,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests.flower import Deployment  # noqa: E402
 
-CLIENTS = 9
+CLIENTS = 12
 STAGES = ("keys", "shares", "vectors", "unmasking", "masks", "decoding")
 
 
 def campaign(folder: Path, name: str, method: str, helper: bool) -> str:
-    """Run a campaign of three rounds over nine clients; return its row of the table."""
+    """Run a campaign of three rounds over twelve clients; return its row of the table."""
     folder = folder / name.replace(" ", "-").replace(",", "")
     folder.mkdir()
     with Deployment(folder, secure=False) as deployed:
@@ -52,7 +52,7 @@ def campaign(folder: Path, name: str, method: str, helper: bool) -> str:
         said = deployed.run(app, f'out="{folder}/out" log-json="{folder}/log"')
         whole = time.perf_counter() - start
         lines = [json.loads(line) for line in (folder / "log").read_text().splitlines()]
-        assert [line["users"] for line in lines] == [3, 3, 3], said
+        assert [line["users"] for line in lines] == [4, 4, 4], said
         side_by_side = method != "adaptive"
         counted = lines[:1] if side_by_side else lines
         seconds = {
@@ -80,7 +80,7 @@ def main() -> None:
     text = f"""# Where the time goes on Flower
 
 Written by `python bench/federation.py`: Flower's deployment runtime, a SuperLink and {CLIENTS}
-SuperNodes on one machine with {os.cpu_count()} cores, three rounds of three clients. Seconds of
+SuperNodes on one machine with {os.cpu_count()} cores, three rounds of four clients. Seconds of
 each stage, added up over the campaign; `rest` is `flwr run` itself: sending the app, starting the
 server's process, waiting until no more nodes connect, finding the helper, streaming logs.
 

@@ -82,6 +82,8 @@ class Plan:
         if (self.threshold is None) == (self.error is None):
             raise PlanningError("Plan: give a threshold (heavy hitters) or an error (histogram).")
         whole_number(self, "error" if self.threshold is None else "threshold", 1, 10**18)
+        if self.method == "slots" and self.repetitions != 1:
+            raise PlanningError("Plan: slots go with one table, not with repetitions.")
         if self.items_per_round > 2**40:
             raise PlanningError("Plan: users a round times items a user must not exceed 2**40.")
         if self.cut > self.rounds * self.items_per_round:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linsketch import hashing
 from linsketch.arrays import Mask, Words
-from linsketch.errors import ItemError, PlanningError, TaskError, VectorError
+from linsketch.errors import TaskError, VectorError
 from linsketch.hashing import Seeds
 from linsketch.keys import BytesKeys
 from linsketch.plan import MOST_ROUNDS, VERSION, Plan, canonical, checked_object, checked_threshold
@@ -113,10 +113,12 @@ class RoundTask:
             task = cls(values["plan_id"], values["round"], t, table, slots, part)
             check_task(plan, task)
             same = task.to_json(plan) == data
-        except (TypeError, KeyError, ZeroDivisionError, PlanningError, ItemError) as error:
+        except TaskError:
+            raise
+        except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
             raise TaskError(f"This is no task: {error}") from None
         if not same:
-            raise TaskError("This is no task of the plan: its table contradicts itself.")
+            raise TaskError("This is no task of the plan: it contradicts itself.")
         return task
 
     def context(self, plan: Plan) -> bytes:

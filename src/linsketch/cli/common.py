@@ -70,7 +70,8 @@ Dropout = Annotated[
     float, typer.Option(help="Share of users that drop out of a secure sum, at any stage.")
 ]
 SlotsFrom = Annotated[
-    int, typer.Option(help="slots: name an item to users once it has been seen so often.")
+    int | None,
+    typer.Option(help="slots: name an item to users once it has been seen so often (2 or 3)."),
 ]
 LogJson = Annotated[
     Path | None, typer.Option(help="Append a JSON object to this file for each closed round.")

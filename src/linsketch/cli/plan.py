@@ -38,7 +38,7 @@ def plan(
     sampling: ChosenSampling = None,
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
-    slots_from: SlotsFrom = 2,
+    slots_from: SlotsFrom = None,
     smallest_cohort: Annotated[
         int, typer.Option(help="Rounds of fewer users than this are not read.")
     ] = 2,

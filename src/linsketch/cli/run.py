@@ -41,7 +41,7 @@ def run(
     sampling: ChosenSampling = None,
     layout: ChosenLayout = "compact",
     failure_probability: FailureProbability = 0.05,
-    slots_from: SlotsFrom = 2,
+    slots_from: SlotsFrom = None,
     failed_rounds: Failed = "scale",
     secure: ChosenSum = "clear",
     dropout: Dropout = 0.0,

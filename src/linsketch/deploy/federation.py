@@ -158,7 +158,7 @@ class Federation:
         plan, closed = self.terms.plan, len(server.rounds)
         there = len(self._transport.nodes() - {*self._spent, *self._refused, self._helper_node})
         text = f"Round {closed + 1} of {plan.rounds} takes {self.terms.least} to "
-        text += f"{plan.users_per_round} clients that can be asked; {there} are connected."
+        text += f"{plan.users_per_round} clients that can be asked; connected: {there}."
         if self._spent:
             text += f" {len(self._spent)} were asked in rounds before, closed or interrupted."
         if self._refused:

@@ -30,9 +30,10 @@ Protocol = Literal["masked", "helper"]
 class Terms:
     """A campaign over real clients; make them with `Terms.masked` or `Terms.helper`.
 
-    The sampling threshold t of an adaptive round goes at most to `largest_t_change` times the
-    plan's, and t - 1 down to as small a part: a server cannot switch off what the plan samples. A
-    stage ends after `stage_seconds`.
+    The sampling threshold t of an `adaptive` round goes at most to `largest_t_change` times the
+    plan's, and t - 1 down to as small a part: a server cannot switch off what the plan samples.
+    With `slots`, t is the server's to choose, and what clients refuse is the plan's: too many
+    names, too narrow slices. A stage ends after `stage_seconds`.
     """
 
     plan: Plan

@@ -68,7 +68,7 @@ def plan_campaign(
     layout: Layout = "compact",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
-    slots_from: int = 2,
+    slots_from: int | None = None,
 ) -> Forecast:
     """Plan a search for heavy hitters from a threshold, from a budget in bytes, or from both.
 
@@ -104,7 +104,7 @@ def plan_campaign(
         layout=layout,
         sampling=sampling or ("binomial" if method == "slots" else "threshold"),
         smallest_cohort=smallest_cohort,
-        slots_from=slots_from,
+        slots_from=slots_from or (2 if items_per_user == 1 else 3),
     )
     if method == "proven":
         return forecast(_proven(plan, threshold, budget))
@@ -126,8 +126,10 @@ def _practical(plan: Plan, threshold: int | None, mass: float) -> Plan:
     for _ in range(3):  # the counts' width depends on t, and the capacity on that
         wanted = max(1.0, mass / fitting_table(plan, t).capacity)
         t = on_grid(min(wanted, plan.largest_sampling_threshold))
-    if threshold is None and plan.method != "slots":
+    if threshold is None:
         least = max(LEAST_THRESHOLD, math.ceil((t - 1) / RELATIVE_ERROR**2))
+        if plan.method == "slots":  # never worse than by sampling alone
+            least = min(least, plan.cut)
         plan = replace(plan, threshold=min(least, plan.rounds * plan.items_per_round))
     if plan.method == "fixed":
         t = on_grid(max(1.0, min(t, plan.cut / 2)))
@@ -139,7 +141,7 @@ def _for_slots(plan: Plan, threshold: int | None, mass: float) -> Plan:
     if threshold is not None:
         budget = max(_slots_bytes(plan, threshold, mass), smallest_budget(plan))
         return plan if plan.budget != _FREE else replace(plan, budget=budget)
-    low, high = LEAST_THRESHOLD - 1, plan.rounds * plan.items_per_round
+    low, high = LEAST_THRESHOLD - 1, max(math.ceil(plan.rounds * mass), LEAST_THRESHOLD)
     while high - low > 1:
         middle = (low + high) // 2
         fits = _slots_bytes(plan, middle, mass) <= plan.budget

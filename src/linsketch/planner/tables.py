@@ -57,7 +57,7 @@ def smallest_budget(plan: Plan) -> int:
         ts |= {1.0, plan.largest_sampling_threshold}
     smallest = max(table_bytes(plan, 1, t) for t in ts)
     if plan.method == "slots":
-        smallest = 4 * smallest + plan.items_per_round.bit_length()
+        smallest = 4 * smallest + -(-plan.items_per_round.bit_length() // 8)
     return smallest + -(-sketch_bits(plan) // 8)
 
 

@@ -95,7 +95,12 @@ class Server:
             if self.plan.method != "slots":
                 return sketched_
             other = {line.item: line for line in sketched_}
-            best = [min(line, other[line.item], key=lambda each: each.stderr) for line in known]
+            best = [
+                other[line.item]
+                if line.suspect
+                else min(line, other[line.item], key=lambda each: each.stderr)
+                for line in known
+            ]
             return sorted(best, key=lambda line: (-line.estimate, str(line.item)))
         return found.as_estimates(self.plan, np.ones(len(found.keys), bool))
 

@@ -15,11 +15,15 @@ def listed_by_slots(plan: Plan, rounds: Sequence[Round], failed: FailedRounds) -
 
     What was counted is exact. Rounds in which a key was not counted are taken to be like those of
     the same epoch in which it was ("scale"), or count for what was sampled in them ("zero"); for
-    a key whose slots disagree with what was expected of them, the latter, whatever is asked for.
+    a key whose slots disagree with what was expected of them, the latter, whatever is asked for,
+    with an error as large as what the other would have added.
     """
     known = evidence(plan, rounds)
     scale = failed == "scale"
-    totals, variances = known.now.totals(float(known.masses.sum()), ~known.suspect & scale)
+    mass, phi = float(known.masses.sum()), known.dispersion
+    totals, variances = known.now.totals(mass, phi, ~known.suspect & scale)
+    filled, _ = known.now.totals(mass, phi, True)
+    variances = variances + np.where(known.suspect & scale, (filled - totals) ** 2, 0.0)
     before, spread = known.before(scale)
     votes = np.ones(len(known.keys), np.int64)
     return Listed(known.keys, totals + before, variances + spread, votes, known.seen, known.suspect)

@@ -23,9 +23,11 @@ from linsketch.task import in_slice, message
 
 TAIL = math.log(1e9)  # a residue is resolved wrongly with a probability of at most 2e-9
 _SUSPECT = 4.75  # standard deviations of a normal: once in a million
+_SUSPECT_ROUNDS = 3  # of slots, that it takes
 _DRIFT = 3.0  # times the usual misfit, over all slots of a round
 _MOST = 25.0  # that one slot adds to it: no single one makes a drift
 _SLOTS = 16  # that it takes to tell
+LEARNED = 64  # slots, all rounds together, after which the usual misfit is known
 _TINY = 1e-12
 
 
@@ -52,7 +54,9 @@ class Tally:
         rates: Estimates = self.kept / np.maximum(self.looked, _TINY)
         return rates
 
-    def totals(self, mass: float, fill: Mask | bool) -> tuple[Estimates, Estimates]:
+    def totals(
+        self, mass: float, dispersion: float, fill: Mask | bool
+    ) -> tuple[Estimates, Estimates]:
         """Return counts over rounds of this mass in all, and their variances.
 
         Where `fill` is asked for, what was not counted is filled up at the key's rate; else
@@ -60,7 +64,7 @@ class Tally:
         """
         rest = np.maximum(mass - self.covered, 0.0)
         filled = self.rates * rest
-        spread_ = filled * (1 + rest / np.maximum(self.looked, _TINY))
+        spread_ = dispersion * filled * (1 + rest / np.maximum(self.looked, _TINY))
         totals = self.exact.astype(np.float64) + np.where(fill, filled, self.guessed)
         variances: Estimates = np.where(fill, spread_, self.variances)
         return totals, variances
@@ -74,9 +78,11 @@ class Evidence:
     now: Tally
     masses: Estimates  # of the epoch's rounds
     past: list[tuple[Tally, float]]  # earlier epochs, and their masses
-    misfit: Estimates  # squared deviations of slots from what was expected, over the expected
+    misfit: Estimates  # squared deviations of slots from what was expected, over their variance
     slot_rounds: Counts
+    tainted: Mask  # keys that were suspect in an earlier epoch
     dispersion: float  # how much more than chance the slots deviate
+    compared: int  # slots that this was taken from
     seen: list[tuple[int, Counts]]  # rounds, and the keys that showed in them
 
     @property
@@ -87,19 +93,23 @@ class Evidence:
     @cached_property
     def suspect(self) -> Mask:
         """Keys whose slots disagree with what was expected of them, all rounds together."""
-        freedom = np.maximum(self.slot_rounds, 1)
-        ratio = np.cbrt(self.misfit / freedom)  # Wilson and Hilferty's normal of a chi-square
-        normal = (ratio - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
-        found: Mask = (self.slot_rounds > 0) & (normal > _SUSPECT)
-        return found
+        return self.tainted | _suspect(self.misfit, self.slot_rounds)
 
     def before(self, fill: bool = True) -> tuple[Estimates, Estimates]:
         """Return counts of the earlier epochs, and their variances."""
         totals, variances = np.zeros((2, len(self.keys)))
         for tally, mass in self.past:
-            values, spread = tally.totals(mass, fill)
-            totals, variances = totals + values, variances + spread
+            values, spread_ = tally.totals(mass, self.dispersion, fill)
+            totals, variances = totals + values, variances + spread_
         return totals, variances
+
+
+def _suspect(misfit: Estimates, rounds: Counts) -> Mask:
+    freedom = np.maximum(rounds, 1)
+    ratio = np.cbrt(misfit / freedom)  # Wilson and Hilferty's normal of a chi-square
+    normal = (ratio - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
+    found: Mask = (rounds >= _SUSPECT_ROUNDS) & (normal > _SUSPECT)
+    return found
 
 
 def spread(expected: Estimates, looked: Estimates, mass: float, dispersion: float) -> Estimates:
@@ -110,10 +120,10 @@ def spread(expected: Estimates, looked: Estimates, mass: float, dispersion: floa
     return value
 
 
-def half_window(variance: Estimates) -> Estimates:
-    """Return how far a count may lie from what is expected, but for the tail (Bernstein)."""
-    window: Estimates = TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * variance * TAIL)
-    return window
+def window(expected: Estimates, variance: Estimates) -> tuple[Estimates, Estimates]:
+    """Return between which counts one lies, but for the tail (Bernstein)."""
+    around = TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * variance * TAIL)
+    return np.maximum(np.floor(expected - around), 0.0), np.ceil(expected + around)
 
 
 def evidence(plan: Plan, rounds: Sequence[Round]) -> Evidence:
@@ -140,44 +150,60 @@ class _State:
         self.masses: list[float] = []
         self.past: list[tuple[Tally, float]] = []
         self.misfit, self.slot_rounds = np.zeros(len(keys)), np.zeros(len(keys), np.int64)
-        self.ratios: list[float] = []
+        self.tainted = np.zeros(len(keys), bool)
+        self.deviated, self.compared = 0.0, 0  # over all epochs: people stay as they are
         self.seen: list[tuple[int, Counts]] = []
 
     @property
     def dispersion(self) -> float:
-        return max(1.0, float(np.mean(self.ratios))) if self.ratios else 1.0
+        return max(1.0, self.deviated / self.compared) if self.compared else 1.0
 
     def take(self, closed: Round, slots: Slots) -> None:
         """Add a round."""
         assert closed.slot_sum is not None  # noqa: S101  # only such are taken
         mass = float(closed.slot_sum.arrays[0][0])
+        if mass > closed.users * self.plan.items_per_user:  # somebody lies: nothing is believed
+            return
         places = slots.places(self.keys)
         rows, counts, expected = self._resolved(closed, slots, places, mass)
-        variance = spread(expected, self.now.looked[rows], mass, self.dispersion)
-        deviations = (counts - expected) ** 2 / variance
+        chance = spread(expected, self.now.looked[rows], mass, 1.0)
+        deviations = (counts - expected) ** 2 / (chance * self.dispersion)
         together = float(np.minimum(deviations, _MOST).mean()) if len(rows) >= _SLOTS else 0.0
-        if together > _DRIFT:
-            self.past.append((self.now, sum(self.masses)))
-            self.now, self.masses, self.ratios = Tally.empty(len(self.keys)), [], []
-            self.misfit, self.slot_rounds = np.zeros(len(self.keys)), 0 * self.slot_rounds
+        if together > _DRIFT and self.compared >= LEARNED:
+            self._end_epoch()
         else:
-            if together:
-                self.ratios.append(together * self.dispersion)
-            self.misfit[rows] += deviations
+            known = self.compared >= LEARNED
+            parts = np.minimum(deviations, _MOST) if known else deviations
+            self.deviated += float(parts.sum()) * self.dispersion
+            self.compared += len(rows)
+            # Anscombe's root: small counts are far from normal.
+            roots = 2 * (np.sqrt(counts + 0.375) - np.sqrt(expected + 0.375))
+            relative = chance / np.maximum(expected, 0.5) * self.dispersion
+            self.misfit[rows] += roots**2 / relative
             self.slot_rounds[rows] += 1
-            for to, what in ((self.now.kept, counts), (self.now.exact, counts)):
-                to[rows] += what
-            for mass_of in (self.now.looked, self.now.covered):
-                mass_of[rows] += mass
+            self.now.kept[rows] += counts
+            self.now.exact[rows] += counts
+            self.now.looked[rows] += mass
+            self.now.covered[rows] += mass
             self.seen.append((closed.task.round, rows[counts > 0]))
         if closed.peels[0].complete:
             self._take_table(closed, places < 0, mass)
         self.masses.append(mass)
 
+    def _end_epoch(self) -> None:
+        """Close the books of the rounds that were alike."""
+        self.past.append((self.now, sum(self.masses)))
+        self.tainted |= _suspect(self.misfit, self.slot_rounds)
+        self.now, self.masses = Tally.empty(len(self.keys)), []
+        self.misfit, self.slot_rounds = np.zeros(len(self.keys)), 0 * self.slot_rounds
+
     def _resolved(
         self, closed: Round, slots: Slots, places: Counts, mass: float
     ) -> tuple[Counts, Counts, Estimates]:
-        """Return which keys have slots, the counts that their residues mean, and the expected."""
+        """Return which keys' residues are clear, the counts that they mean, and the expected.
+
+        A residue is clear if all counts that are possible in a round of this mass have others.
+        """
         assert closed.slot_sum is not None  # noqa: S101  # only such are taken
         own = np.full(len(slots.named), -1)
         own[places[places >= 0]] = np.flatnonzero(places >= 0)
@@ -187,11 +213,18 @@ class _State:
             classes, closed.slot_sum.arrays[1:], slots.split(own), strict=True
         ):
             modulus = float(1 << each.bits)
-            low = np.maximum(np.floor(self.now.rates[keys] * mass - modulus / 2), 0.0)
-            counts.append((low + (residues.astype(np.float64) - low) % modulus).astype(np.int64))
-            rows.append(keys)
-        found = np.concatenate(rows)
-        return found, np.concatenate(counts), self.now.rates[found] * mass
+            expected = self.now.rates[keys] * mass
+            variance = spread(expected, self.now.looked[keys], mass, self.dispersion)
+            low, high = window(expected, variance)
+            high = np.minimum(high, mass)
+            middle = np.floor((low + high + 1 - modulus) / 2)  # as far on both sides
+            low_value = np.clip(middle, 0.0, max(mass + 1 - modulus, 0.0))
+            found = low_value + (residues.astype(np.float64) - low_value) % modulus
+            clear = (high - low < modulus) & (found <= mass)
+            counts.append(found[clear].astype(np.int64))
+            rows.append(keys[clear])
+        found_rows = np.concatenate(rows)
+        return found_rows, np.concatenate(counts), self.now.rates[found_rows] * mass
 
     def _take_table(self, closed: Round, unnamed: Mask, mass: float) -> None:
         peel, t, now = closed.peels[0], closed.task.sampling_threshold, self.now
@@ -220,6 +253,8 @@ class _State:
             past=self.past,
             misfit=self.misfit,
             slot_rounds=self.slot_rounds,
+            tainted=self.tainted,
             dispersion=self.dispersion,
+            compared=self.compared,
             seen=self.seen,
         )

@@ -15,12 +15,13 @@ from linsketch.keys import distinct_keys
 from linsketch.plan import Plan, on_grid
 from linsketch.planner.tables import fitting_table
 from linsketch.server.recover import Round
-from linsketch.server.slots.evidence import Evidence, evidence, half_window, spread
+from linsketch.server.slots.evidence import LEARNED, Evidence, evidence, spread, window
 from linsketch.sketch.slots import SlotClass
 from linsketch.task import RoundTask, Slice, sketch_bits
 
 _WHOLE = 1 << 32
-_SAMPLED = 2.0  # occurrences of an unknown key, at most, where only a sample has been seen
+_SWELL = 1.1  # of the largest mass so far: what the next round may have
+_SAMPLED = 2.0  # occurrences of an unknown key, at most, where hardly anything is known
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,19 @@ class SlotRule:
         return tuple(SlotClass(each, tuple(classes[each])) for each in sorted(classes))
 
     def widths(self, plan: Plan, known: Evidence) -> Counts:
-        """Return the bits that tell a count from what is expected; all of them for suspects."""
+        """Return the bits that tell a count from what is expected; all of them for suspects.
+
+        They are for a round a little larger than any so far; in a much larger one residues are
+        not clear, and not believed.
+        """
         most = plan.items_per_round.bit_length()
-        mass = known.mean_mass
+        if plan.items_per_user > 1 and known.compared < LEARNED:  # how people repeat is unknown
+            return np.full(len(known.keys), most)
+        mass = _SWELL * float(known.masses.max(initial=0.0))
         expected = known.now.rates * mass
-        around = half_window(spread(expected, known.now.looked, mass, known.dispersion))
-        span = expected + around - np.maximum(expected - around, 0.0)
-        bits = np.ceil(np.log2(span + 1)).astype(np.int64)
+        variance = spread(expected, known.now.looked, mass, known.dispersion)
+        low, high = window(expected, variance)
+        bits = np.ceil(np.log2(high - low + 1)).astype(np.int64)
         return np.where(known.suspect, most, np.minimum(bits, most))
 
 
@@ -117,16 +124,16 @@ def next_slots_task(
     number = len(rounds) + 1
     summed = [closed for closed in rounds if closed.slot_sum is not None]
     total_bits = plan.items_per_round.bit_length()
-    if not summed:  # nothing is known: all keys, sampled as the plan expects
-        t = plan.sampling_threshold
-        return RoundTask(plan.plan_id, number, t, fitting_table(plan, t, total_bits))
     known = evidence(plan, summed)
     mean = known.mean_mass
+    if not mean:  # nothing is known: all keys, sampled as the plan expects
+        t = plan.sampling_threshold
+        return RoundTask(plan.plan_id, number, t, fitting_table(plan, t, total_bits))
     total = float(known.masses.sum()) + mean * (plan.rounds - len(rounds))
     classes = slot_rule.choose(plan, known, total)
     taken = total_bits + sum(each.bits * len(each.items) for each in classes)
-    keys, occurrences = _unknown(plan, known, summed[-1], classes)
     at_threshold = plan.cut * mean / total
+    keys, occurrences = _unknown(plan, known, summed[-1], classes, at_threshold)
     t = 1.0
     for _ in range(3):  # the counts' width depends on t, and the capacity on that
         table = fitting_table(plan, t, taken)
@@ -140,7 +147,11 @@ def next_slots_task(
 
 
 def _unknown(
-    plan: Plan, known: Evidence, last: Round, classes: tuple[SlotClass, ...]
+    plan: Plan,
+    known: Evidence,
+    last: Round,
+    classes: tuple[SlotClass, ...],
+    at_threshold: float,
 ) -> tuple[float, float]:
     """Estimate the keys and the occurrences that the next round has outside of its slots.
 
@@ -161,6 +172,6 @@ def _unknown(
     fraction = part.width / _WHOLE if part else 1.0
     shown = max(last.estimated_keys, 1.0) / fraction
     a = max(before / shown - (t - 1), 1.0)
-    if t > 1:  # a sample shows little of it, and too much where few items are frequent
+    if t > 2 * at_threshold:  # a coarse sample shows mostly what is frequent
         a = min(a, _SAMPLED)
     return after / a, after
