@@ -36,7 +36,7 @@ def draw_curves(
                 [point.f1 for point in line],
                 [3 * point.deviation for point in line] if bars else None,
                 label=name,
-                color=f"C{number}",
+                color=f"C{number}" if number < 10 else "black",
                 marker=MARKS[number % len(MARKS)],
                 markersize=4,
                 linewidth=1.2,

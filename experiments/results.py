@@ -64,7 +64,11 @@ def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -
     curves = {name: [point for point in found if point.curve == name] for name in names()}
     at = {(point.curve, point.words): point for point in found}
     by_rounds = points(
-        results, Setting((10_000,), max(ROUNDS), min(runs, 5), thresholds=(100,)), ROUNDS, workers
+        results,
+        Setting((10_000,), max(ROUNDS), min(runs, 5), thresholds=(100,)),
+        ROUNDS,
+        workers,
+        ("count-median, shared hashes", "count-median, fresh hashes", "IBLT, adaptive"),
     )
     few_heavy = points(
         results,
