@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from linsketch import (
     BytesKeys,
@@ -25,6 +26,7 @@ from linsketch import (
     plan_campaign,
     plan_histogram,
 )
+from linsketch.cli import app
 from linsketch.client.report import report
 from linsketch.errors import CountError, PlanningError, TaskError
 from linsketch.planner.tables import fitting_table
@@ -472,3 +474,16 @@ def test_names_of_all_kinds_travel(keys: Any) -> None:
         if isinstance(keys, BytesKeys) or not isinstance(bad, str) or len(bad) > 8:
             with pytest.raises(TaskError):
                 RoundTask.from_json(data, plan)
+
+
+def test_budgets_that_find_nothing(tmp_path: Path) -> None:
+    """A budget whose threshold nothing can reach is refused, not run for nothing."""
+    path = tmp_path / "same.csv"
+    path.write_text("user,item\n" + "".join(f"{user},tea\n" for user in range(200)))
+    columns = ["--user", "user", "--item", "item", "--rounds", "5", "--out", str(tmp_path / "o")]
+    refused = CliRunner().invoke(app, ["run", str(path), *columns, "--budget", "100"])
+    assert refused.exit_code == 2
+    assert "Raise the budget" in refused.stderr
+    found = CliRunner().invoke(app, ["run", str(path), *columns, "--budget", "400"])
+    assert found.exit_code == 0
+    assert "tea" in found.stdout

@@ -90,6 +90,12 @@ def run(
             failure_probability=failure_probability,
             slots_from=slots_from,
         )
+        if forecast.plan.cut > people.occurrences:
+            raise PlanningError(
+                f"With {forecast.plan.budget:,} bytes the threshold would be "
+                f"{forecast.plan.cut:,}, and there are {people.occurrences:,} items in all. Raise "
+                "the budget."
+            )
         conduct(
             forecast.plan,
             people,
