@@ -25,7 +25,7 @@ bench: $(READY)
 	$(BIN)/python bench/cluster.py
 
 figures: $(READY)
-	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 table1 results
+	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 drift table1 results
 	cp experiments/out/fig1.png experiments/out/table1.png docs/figures/
 
 sizes: $(READY)

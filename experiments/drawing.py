@@ -24,6 +24,18 @@ def write_csv(path: Path, found: Sequence[Point]) -> None:
         writer.writerows(asdict(point) for point in found)
 
 
+def draw_words(path: Path, found: Sequence[Point], title: str, caption: str) -> None:
+    """Draw F1 against words, and write the data beside it."""
+    write_csv(path.with_suffix(".csv"), found)
+    _, axes = plt.subplots(figsize=(8, 5.5))
+    draw_curves(axes, found, lambda point: point.words)
+    axes.set_xscale("log")
+    axes.set_xlabel("C, words of 16 bits a user and round")
+    axes.set_ylabel("F1")
+    axes.legend(fontsize=7)
+    save(path, title, caption)
+
+
 def draw_curves(
     axes: Axes, found: Sequence[Point], x: Callable[[Point], float], *, bars: bool = True
 ) -> None:

@@ -6,11 +6,9 @@ Expect slots and slices never below the compact adaptive method: at C = 1,000, 0
 
 from pathlib import Path
 
-from matplotlib import pyplot as plt
-
 from experiments.cells import Results
 from experiments.curves import Point, Setting, points
-from experiments.drawing import draw_curves, save, write_csv
+from experiments.drawing import draw_words
 
 SIZES = (500, 700, 1_000, 2_000, 5_000)
 CURVES = ("IBLT, adaptive", "compact, adaptive", "slots and slices")
@@ -24,12 +22,7 @@ def drifting(results: Results, runs: int, workers: int) -> list[Point]:
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Draw the figure and write its data."""
     found = drifting(results, runs, workers)
-    write_csv(out / "drift.csv", found)
-    _, axes = plt.subplots(figsize=(8, 5.5))
-    draw_curves(axes, found, lambda point: point.words)
-    axes.set_xscale("log")
-    axes.set_xlabel("C, words of 16 bits a user and round")
-    axes.set_ylabel("F1")
-    axes.legend(fontsize=7)
-    save(out / "drift", "The words change places after 15 of 30 rounds, τ = 50", caption)
+    draw_words(
+        out / "drift", found, "The words change places after 15 of 30 rounds, τ = 50", caption
+    )
     return found

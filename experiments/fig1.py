@@ -6,11 +6,9 @@ Expect, at C = 2,000: count-median 0.04 (shared) and 0.10 (fresh), IBLT adaptive
 
 from pathlib import Path
 
-from matplotlib import pyplot as plt
-
 from experiments.cells import Results
 from experiments.curves import Point, Setting, points
-from experiments.drawing import draw_curves, save, write_csv
+from experiments.drawing import draw_words
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 8_000, 10_000, 20_000, 30_000, 40_000)
 
@@ -18,12 +16,5 @@ SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 8_000, 10_000, 20_000, 30_000, 40_0
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Draw the figure and write its data."""
     found = points(results, Setting(SIZES, 30, runs), (30,), workers)
-    write_csv(out / "fig1.csv", found)
-    _, axes = plt.subplots(figsize=(8, 5.5))
-    draw_curves(axes, found, lambda point: point.words)
-    axes.set_xscale("log")
-    axes.set_xlabel("C, words of 16 bits a user and round")
-    axes.set_ylabel("F1")
-    axes.legend(fontsize=7)
-    save(out / "fig1", "Figure 1: R = 30, τ = 50, M = 10,000", caption)
+    draw_words(out / "fig1", found, "Figure 1: R = 30, τ = 50, M = 10,000", caption)
     return found
