@@ -227,11 +227,21 @@ def message(plan: Plan, task: RoundTask) -> Message:
 
 def in_slice(plan: Plan, part: Slice | None, keys: Words) -> Mask:
     """Tell which keys lie in a slice: by a hash that is the same in all rounds."""
-    if part is None:
-        return np.ones(len(keys), bool)
+    return within(part, slice_places(plan, keys))
+
+
+def slice_places(plan: Plan, keys: Words) -> Words:
+    """Return where keys lie on the circle that slices are cut from."""
     (seed,) = Seeds(plan.seed).words("slices", 1)
-    place = hashing.digest(keys, seed) >> np.uint64(32)
-    inside: Mask = (place - np.uint64(part.start)) % np.uint64(1 << 32) < np.uint64(part.width)
+    places: Words = hashing.digest(keys, seed) >> np.uint64(32)
+    return places
+
+
+def within(part: Slice | None, places: Words) -> Mask:
+    """Tell which places lie in a slice."""
+    if part is None:
+        return np.ones(len(places), bool)
+    inside: Mask = (places - np.uint64(part.start)) % np.uint64(1 << 32) < np.uint64(part.width)
     return inside
 
 

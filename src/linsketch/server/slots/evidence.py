@@ -19,7 +19,7 @@ from linsketch.keys import distinct_keys
 from linsketch.plan import Plan, sampling_variance
 from linsketch.server.recover import Round
 from linsketch.sketch.slots import Slots
-from linsketch.task import in_slice, message
+from linsketch.task import slice_places, within
 
 TAIL = math.log(1e9)  # a residue is resolved wrongly with a probability of at most 2e-9
 _SUSPECT = 4.75  # standard deviations of a normal: once in a million
@@ -129,15 +129,15 @@ def window(expected: Estimates, variance: Estimates) -> tuple[Estimates, Estimat
 def evidence(plan: Plan, rounds: Sequence[Round]) -> Evidence:
     """Collect the evidence of closed rounds."""
     rounds = [closed for closed in rounds if closed.slot_sum is not None]
-    parts = [message(plan, closed.task).slots for closed in rounds]
-    listed = [closed.peels[0].keys for closed in rounds if closed.peels[0].complete]
-    named = [part.named for part in parts if part]
+    parts = [Slots(plan.keys, plan.items_per_round, closed.task.slots) for closed in rounds]
     none = np.empty((0, plan.keys.limbs), np.uint64)
-    keys, _ = distinct_keys(np.concatenate([none, *named, *listed]))
+    listed = [closed.peels[0].keys if closed.peels[0].complete else none for closed in rounds]
+    lists = [none, *(part.named for part in parts), *listed]
+    keys, group = distinct_keys(np.concatenate(lists))  # once, not once a round
+    rows = np.split(group, np.cumsum([len(each) for each in lists])[:-1])[1:]
     state = _State(plan, keys)
-    for closed, slots in zip(rounds, parts, strict=True):
-        if slots:
-            state.take(closed, slots)
+    for number, (closed, slots) in enumerate(zip(rounds, parts, strict=True)):
+        state.take(closed, slots, rows[number], rows[len(rounds) + number])
     return state.evidence()
 
 
@@ -146,6 +146,7 @@ class _State:
 
     def __init__(self, plan: Plan, keys: Words) -> None:
         self.plan, self.keys = plan, keys
+        self.places = slice_places(plan, keys)
         self.now = Tally.empty(len(keys))
         self.masses: list[float] = []
         self.past: list[tuple[Tally, float]] = []
@@ -158,14 +159,13 @@ class _State:
     def dispersion(self) -> float:
         return max(1.0, self.deviated / self.compared) if self.compared else 1.0
 
-    def take(self, closed: Round, slots: Slots) -> None:
-        """Add a round."""
+    def take(self, closed: Round, slots: Slots, named: Counts, listed: Counts) -> None:
+        """Add a round: which keys its task named, and which its table listed."""
         assert closed.slot_sum is not None  # noqa: S101  # only such are taken
         mass = float(closed.slot_sum.arrays[0][0])
         if mass > closed.users * self.plan.items_per_user:  # somebody lies: nothing is believed
             return
-        places = slots.places(self.keys)
-        rows, counts, expected = self._resolved(closed, slots, places, mass)
+        rows, counts, expected = self._resolved(closed, slots, named, mass)
         chance = spread(expected, self.now.looked[rows], mass, 1.0)
         deviations = (counts - expected) ** 2 / (chance * self.dispersion)
         together = float(np.minimum(deviations, _MOST).mean()) if len(rows) >= _SLOTS else 0.0
@@ -187,7 +187,9 @@ class _State:
             self.now.covered[rows] += mass
             self.seen.append((closed.task.round, rows[counts > 0]))
         if closed.peels[0].complete:
-            self._take_table(closed, places < 0, mass)
+            unnamed = np.ones(len(self.keys), bool)
+            unnamed[named] = False
+            self._take_table(closed, unnamed, listed, mass)
         self.masses.append(mass)
 
     def _end_epoch(self) -> None:
@@ -198,19 +200,17 @@ class _State:
         self.misfit, self.slot_rounds = np.zeros(len(self.keys)), 0 * self.slot_rounds
 
     def _resolved(
-        self, closed: Round, slots: Slots, places: Counts, mass: float
+        self, closed: Round, slots: Slots, named: Counts, mass: float
     ) -> tuple[Counts, Counts, Estimates]:
         """Return which keys' residues are clear, the counts that they mean, and the expected.
 
         A residue is clear if all counts that are possible in a round of this mass have others.
         """
         assert closed.slot_sum is not None  # noqa: S101  # only such are taken
-        own = np.full(len(slots.named), -1)
-        own[places[places >= 0]] = np.flatnonzero(places >= 0)
         rows, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         classes = [each for each in slots.classes if each.bits and each.items]
         for each, residues, keys in zip(
-            classes, closed.slot_sum.arrays[1:], slots.split(own), strict=True
+            classes, closed.slot_sum.arrays[1:], slots.split(named), strict=True
         ):
             modulus = float(1 << each.bits)
             expected = self.now.rates[keys] * mass
@@ -226,12 +226,11 @@ class _State:
         found_rows = np.concatenate(rows)
         return found_rows, np.concatenate(counts), self.now.rates[found_rows] * mass
 
-    def _take_table(self, closed: Round, unnamed: Mask, mass: float) -> None:
+    def _take_table(self, closed: Round, unnamed: Mask, listed: Counts, mass: float) -> None:
         peel, t, now = closed.peels[0], closed.task.sampling_threshold, self.now
-        inside = in_slice(self.plan, closed.task.slice, self.keys) & unnamed
+        inside = within(closed.task.slice, self.places) & unnamed
         counts = np.zeros(len(self.keys), np.int64)
-        _, group = distinct_keys(np.concatenate([self.keys, peel.keys]))
-        counts[group[len(self.keys) :]] = peel.counts
+        counts[listed] = peel.counts
         unit = 1.0 if self.plan.sampling == "binomial" else t  # of what the table counts
         now.kept[inside] += np.rint(counts[inside] / unit).astype(np.int64)
         now.looked[inside] += mass / t
