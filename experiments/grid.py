@@ -1,6 +1,7 @@
 """The full grid of section 7: R, τ, M and C, as Parquet and a page of small multiples.
 
-python -m experiments grid    11 minutes on 2 cores; goes on where it was interrupted
+python -m experiments grid    goes on where it was interrupted; 11 minutes on 2 cores without
+slots and slices, whose cells of 100 rounds take longer (the whole was not measured)
 """
 
 from dataclasses import asdict
