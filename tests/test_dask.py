@@ -31,6 +31,8 @@ from linsketch.deploy.dask import partitions
 from linsketch.errors import ClusterError, DataError, LinsketchError, PlanningError
 from linsketch.population.files import read_data
 from tests.campaigns import plan_for, sampled_plan
+from tests.golden import cases as golden
+from tests.test_golden import GOLDEN, same
 
 # dask's own calls of pandas
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
@@ -154,6 +156,17 @@ def test_same_bytes(name: str, folder: Path, people: Population, tmp_path: Path)
         server = dask.campaign(frame, plan, **COLUMNS, transcript=transcript)
     assert server.done
     assert sums(tmp_path / "cluster") == expected(tmp_path / "one", people, plan)
+
+
+@pytest.mark.usefixtures("client")
+def test_same_as_ever(tmp_path: Path) -> None:
+    """The cluster's sums, tasks and lists are those of the golden file."""
+    golden.visits(tmp_path / "visits.parquet")
+    frame = dd.read_parquet(tmp_path / "visits.parquet").repartition(npartitions=3)
+    people = dask.Partitions(frame, "user", "item").population(4, b"golden")
+    plan = golden.heavy_plan(people, golden.VISITS)  # type: ignore[arg-type]  # alike
+    found = json.loads(json.dumps(golden.conducted(plan, people)))
+    same(found, GOLDEN["file: visits"], "on a cluster")
 
 
 @pytest.mark.usefixtures("client")
