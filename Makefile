@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench figures sizes clean
+.PHONY: demo test lint bench figures pictures sizes clean
 
 demo: $(READY)
 	$(BIN)/linsketch demo
@@ -21,12 +21,20 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/campaigns.py
+	$(BIN)/python bench/rounds.py
 	$(BIN)/python bench/securesum.py
 	$(BIN)/python bench/cluster.py
 
 figures: $(READY)
 	$(BIN)/python -m experiments fig1 fig2 fig3 fig4 drift table1 results
 	cp experiments/out/fig1.png experiments/out/table1.png docs/figures/
+
+# The picture of a page in the README; needs Debian's chromium.
+pictures: $(READY)
+	$(BIN)/linsketch demo --out $(VENV)/pictures
+	chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --hide-scrollbars \
+	    --disable-background-networking --disable-component-update --user-data-dir=$(VENV)/profile --window-size=1000,1150 \
+	    --screenshot=docs/figures/page.png file://$(CURDIR)/$(VENV)/pictures/report.html
 
 sizes: $(READY)
 	$(BIN)/python bench/sizes.py

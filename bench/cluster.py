@@ -158,7 +158,7 @@ def page(rows: int, size: float, times: dict[str, float]) -> str:
         line("`--cluster`, 1 worker", "share on 1", some),
         line("`--cluster`, 2 workers", "share on 2", some),
         line("`--cluster`, 1 worker", "whole on 1", rows),
-        line("`--cluster`, 2 workers", "whole on 2", rows, f"**{gain:.2f}** times 1 (asked: 1.7)"),
+        line("`--cluster`, 2 workers", "whole on 2", rows, f"**{gain:.2f}** times 1 (target: 1.7)"),
         line(
             "`--cluster`, 2 workers, all users split over the partitions",
             "split on 2",

@@ -41,16 +41,16 @@ def random_vector(ring: Ring, seed: int) -> RingVector:
     return ring.vector(rng.integers(0, s.modulus, s.length) for s in ring.segments)
 
 
-def masked_round(clients: int, dropout: float) -> tuple[float, float, masked.Session]:
+def masked_round(clients: int, dropout: float) -> tuple[float, float, masked.MaskedSession]:
     """Run a round; return the seconds of a client, of the server, and the session.
 
     Clients live one after the other, as they would on machines of their own: what they send is
     kept, and the time is theirs alone. They drop out before they send their vector.
     """
-    session = masked.Session(RING, b"bench", choose_parameters(clients))
+    session = masked.MaskedSession(RING, b"bench", choose_parameters(clients))
     vector = random_vector(RING, 1)
-    parties = [masked.Client(session, i, vector, MemoryLedger()) for i in range(clients)]
-    server = masked.Server(session, range(clients))
+    parties = [masked.MaskedClient(session, i, vector, MemoryLedger()) for i in range(clients)]
+    server = masked.MaskedServer(session, range(clients))
     gone = set(np.random.default_rng(2).permutation(clients)[: int(dropout * clients)].tolist())
     client_time = server_time = 0.0
     answers: dict[int, bytes] = {}
@@ -106,7 +106,7 @@ def one_line(clients: int) -> str:
 def mask_table() -> list[str]:
     """Compare the expansion of masks with AES-CTR on a buffer of as many 64-bit words."""
     lines = [
-        "| entries | modulus | AES-CTR | mask | ratio | asked |",
+        "| entries | modulus | AES-CTR | mask | ratio | target |",
         "|---:|---|---:|---:|---:|---:|",
     ]
     for length in (5_000, 100_000, 1_000_000):
@@ -118,7 +118,7 @@ def mask_table() -> list[str]:
             )
 
         reference = best(raw)
-        for name, q, asked in (
+        for name, q, target in (
             ("2^14", 2**14, 0.5),
             ("509", 509, 0.25),
             ("2^17 − 1", largest_prime(17), 0.25),
@@ -128,7 +128,7 @@ def mask_table() -> list[str]:
             taken = best(lambda total=total: add_mask(total, b"k" * 32))  # type: ignore[misc]
             lines.append(
                 f"| {length:,} | {name} | {1e6 * reference:,.0f} µs | {1e6 * taken:,.0f} µs | "
-                f"**{reference / taken:.2f}** | {asked} |"
+                f"**{reference / taken:.2f}** | {target} |"
             )
     return lines
 
@@ -136,14 +136,14 @@ def mask_table() -> list[str]:
 def helper_lines(clients: int = 10_000) -> list[str]:
     """Time the two-server sum beside the bare expansion of as many masks."""
     party = helper.Helper(X25519PrivateKey.generate(), MemoryLedger())
-    session = helper.Session(RING, b"bench", party.public_key)
+    session = helper.HelperSession(RING, b"bench", party.public_key)
     vector = random_vector(RING, 1)
     start = time.perf_counter()
     messages = [
-        helper.Client(session, i, vector, MemoryLedger()).contribute() for i in range(clients)
+        helper.HelperClient(session, i, vector, MemoryLedger()).contribute() for i in range(clients)
     ]
     a_client = (time.perf_counter() - start) / clients
-    server = helper.Server(session, range(clients))
+    server = helper.HelperServer(session, range(clients))
     start = time.perf_counter()
     for number, message in enumerate(messages):
         server.receive(number, message)
@@ -176,7 +176,7 @@ def helper_lines(clients: int = 10_000) -> list[str]:
         f"| expanding the masks alone, from given keys | {bare:.2f} |",
         "",
         f"Server and helper together take **{both / agreed:.2f}** times the time of generating the",
-        f"masks once with their key agreements (asked: at most 3), {both / bare:.2f} times that of "
+        f"masks once with their key agreements (target: at most 3), {both / bare:.2f} times that of "
         "expanding",
         f"them from keys that are there already. A client takes {1e3 * a_client:.2f} ms and sends "
         f"{session.client_bytes - RING.wire_bytes}",
@@ -196,7 +196,7 @@ def against_2017() -> list[str]:
     ]
     for complete in (True, False):
         p = choose_parameters(2**10, complete=complete)
-        t = masked.Session(ring, b"", p).traffic
+        t = masked.MaskedSession(ring, b"", p).traffic
         name = "complete" if complete else f"{p.neighbours} neighbours"
         lines.append(
             f"| 1,024 | {name} | {t.up:,} | {t.up / plain:.3f} | {t.up / t.vector:.3f} | "
@@ -220,7 +220,7 @@ def main() -> None:
         "",
         f"A vector of 5,000 words ({RING.wire_bytes:,} bytes: {CELLS:,} cells of 14, 9, 17 bits);",
         "10% of the clients drop out after key sharing; parameters for 20% corrupt clients, 40",
-        "bits of security and 20 of correctness. Asked at 1,000 clients: a client at most 30 ms,",
+        "bits of security and 20 of correctness. Targets at 1,000 clients: a client at most 30 ms,",
         "the server 3 s.",
         "",
         *masked_table(),

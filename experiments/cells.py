@@ -1,4 +1,4 @@
-"""Cells: one method, one size, one run. Computed in any order, by any number of workers, once.
+"""Cells: one entry, one size, one run. Computed in any order, by any number of workers, once.
 
 A cell gives the F1 of every number of rounds and every threshold: rounds of a longer run serve
 the shorter ones, and one sketch serves all thresholds. Everything random follows from the cell.
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from experiments.methods import METHODS, Method
-from experiments.words import DOMAIN, draw, load
-from linsketch.arrays import Mask
+from experiments.drawn import DOMAIN, draw, load
+from experiments.methods import ENTRIES
+from linsketch.arrays import Estimates, Mask
+from linsketch.errors import PlanningError
 
 ROUNDS = (10, 30, 50, 100)
 THRESHOLDS = (20, 50, 100, 200)
@@ -26,14 +27,14 @@ THRESHOLDS = (20, 50, 100, 200)
 
 @dataclass(frozen=True)
 class Cell:
-    """Where in the grid: the method (a place in METHODS), M, C, and the number of the run."""
+    """Where in the grid: the entry (its place in ENTRIES), M, C, and the number of the run."""
 
-    method: int
+    entry: int
     mean: int
     words: int
     run: int
     rounds: int
-    threshold: int  # 0: all of them, for methods that do not depend on it
+    threshold: int  # 0: all of them, for entries that do not depend on it
     items_per_user: int = 1
     changes_after: int = 0  # rounds after which the words change places; 0: never
 
@@ -48,25 +49,30 @@ def f1(found: Mask, heavy: Mask) -> float:
     return 2 * both / all_ if all_ else 1.0
 
 
-def compute(words_file: str, cell: Cell) -> Scores:
+def compute(file: str, cell: Cell) -> Scores:
     """Run a cell."""
-    method = METHODS[cell.method]
-    drawn = draw(words_file, cell.mean, cell.run, cell.items_per_user, cell.changes_after)
-    rounds = drawn[: cell.rounds]
-    thresholds = (cell.threshold,) if cell.threshold else THRESHOLDS
-    truth = np.zeros(len(DOMAIN), np.int64)
+    entry = ENTRIES[cell.entry]
+    drawn = draw(file, cell.mean, cell.run, cell.items_per_user, cell.changes_after)[: cell.rounds]
+    answers: dict[int, Estimates] = {}
+    try:
+        plan = entry.plan(cell.rounds, cell.mean, cell.words, cell.threshold, cell.items_per_user)
+    except PlanningError:
+        pass  # the words pay for nothing, so nothing is found
+    else:
+        answers.update(entry.run(plan, drawn, ROUNDS))
+    truth, nothing = np.zeros(len(DOMAIN), np.int64), np.zeros(len(DOMAIN))
     scores: Scores = {}
-    estimates = method.run(rounds, cell.mean, cell.words, cell.threshold)
-    for number, (data, estimate) in enumerate(zip(rounds, estimates, strict=True), 1):
-        truth += data.histogram
+    for number, data in enumerate(drawn, 1):
+        truth += data.histogram()
         if number in ROUNDS:
-            for threshold in thresholds:
-                scores[number, threshold] = f1(estimate >= threshold, truth >= threshold)
+            answer = answers.get(number, nothing)
+            for threshold in (cell.threshold,) if cell.threshold else THRESHOLDS:
+                scores[number, threshold] = f1(answer >= threshold, truth >= threshold)
     return scores
 
 
 def cells_of(
-    method: int,
+    entry: int,
     means: Iterable[int],
     sizes: Iterable[int],
     runs: int,
@@ -75,30 +81,31 @@ def cells_of(
     items_per_user: int = 1,
     changes_after: int = 0,
 ) -> Iterator[Cell]:
-    """Return the cells of a method over a grid."""
-    each = tuple(thresholds) if METHODS[method].per_threshold else (0,)
+    """Return the cells of an entry over a grid."""
+    each = tuple(thresholds) if ENTRIES[entry].per_threshold else (0,)
     for mean in means:
         for run in range(runs):
             for words in sizes:
                 for threshold in each:
                     yield Cell(
-                        method, mean, words, run, rounds, threshold, items_per_user, changes_after
+                        entry, mean, words, run, rounds, threshold, items_per_user, changes_after
                     )
 
 
 class Results:
     """Finished cells, in a file that grows line by line: an interrupted grid goes on there."""
 
-    def __init__(self, folder: Path, words_file: str) -> None:
+    def __init__(self, folder: Path, file: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.words_file = words_file
-        self.path = folder / f"cells-{load(words_file).digest}.jsonl"
+        self.file = file
+        self.path = folder / f"cells-{load(file).digest}.jsonl"
         self._known: dict[str, Scores] = {}
         if self.path.exists():
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 self._learn(line)
 
     def _learn(self, line: str) -> None:
+        """Take a finished cell from a line of the file."""
         try:
             name, scores = json.loads(line)
         except ValueError:  # the process was killed while it wrote this line
@@ -107,11 +114,8 @@ class Results:
 
     @staticmethod
     def _name(cell: Cell) -> str:
-        method: Method = METHODS[cell.method]
-        values = asdict(cell)
-        if not cell.changes_after:  # as cells were named before there were such
-            del values["changes_after"]
-        return json.dumps({**values, "method": repr(method)}, sort_keys=True)
+        """Name a cell by all that its scores depend on."""
+        return json.dumps({**asdict(cell), "entry": repr(ENTRIES[cell.entry])}, sort_keys=True)
 
     def scores(self, cell: Cell) -> Scores:
         """Return a finished cell's scores."""
@@ -132,7 +136,7 @@ class Results:
             Progress(*columns, disable=not sys.stderr.isatty()) as bar,
         ):
             task = bar.add_task("cells", total=len(missing))
-            jobs = ((self.words_file, cell) for cell in missing)
+            jobs = ((self.file, cell) for cell in missing)
             for cell, scores in pool.imap_unordered(_job, jobs, chunksize=4):
                 rows: list[Any] = [[*key, score] for key, score in scores.items()]
                 line = json.dumps([self._name(cell), rows])
@@ -144,4 +148,5 @@ class Results:
 
 
 def _job(job: tuple[str, Cell]) -> tuple[Cell, Scores]:
+    """Compute a cell in a worker."""
     return job[1], compute(*job)

@@ -7,7 +7,7 @@ Expect, at C = 2,000: count-median 0.04 (shared) and 0.10 (fresh), IBLT adaptive
 from pathlib import Path
 
 from experiments.cells import Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import draw_words
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 8_000, 10_000, 20_000, 30_000, 40_000)
@@ -15,6 +15,6 @@ SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 8_000, 10_000, 20_000, 30_000, 40_0
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Draw the figure and write its data."""
-    found = points(results, Setting(SIZES, 30, runs), (30,), workers)
+    found = points(results, Area(SIZES, 30, runs), (30,), workers)
     draw_words(out / "fig1", found, "Figure 1: R = 30, τ = 50, M = 10,000", caption)
     return found

@@ -10,14 +10,14 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from experiments.cells import ROUNDS, Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import draw_curves, save, write_csv
 
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Draw the figure and write its data."""
-    setting = Setting((10_000,), max(ROUNDS), runs, thresholds=(100, 200))
-    found = points(results, setting, ROUNDS, workers)
+    area = Area((10_000,), max(ROUNDS), runs, thresholds=(100, 200))
+    found = points(results, area, ROUNDS, workers)
     write_csv(out / "fig2.csv", found)
     _, both = plt.subplots(1, 2, figsize=(11, 5), sharey=True)
     for axes, threshold in zip(both, (100, 200), strict=True):

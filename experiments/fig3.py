@@ -10,7 +10,7 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from experiments.cells import ROUNDS, Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import draw_curves, save, write_csv
 from experiments.fig1 import SIZES
 
@@ -19,8 +19,8 @@ CURVES = ("IBLT, adaptive", "IBLT, best fixed t", "IBLT, fixed sampling", "compa
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Draw the figure and write its data."""
-    over_rounds = points(results, Setting((5_000,), max(ROUNDS), runs), ROUNDS, workers, CURVES)
-    over_sizes = points(results, Setting(SIZES, 30, runs), (30,), workers, CURVES)
+    over_rounds = points(results, Area((5_000,), max(ROUNDS), runs), ROUNDS, workers, CURVES)
+    over_sizes = points(results, Area(SIZES, 30, runs), (30,), workers, CURVES)
     write_csv(out / "fig3.csv", [*over_rounds, *over_sizes])
     _, (left, right) = plt.subplots(1, 2, figsize=(11, 5), sharey=True)
     draw_curves(left, over_rounds, lambda point: point.rounds)

@@ -10,7 +10,7 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from experiments.cells import Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import draw_curves, save, write_csv
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -23,8 +23,8 @@ def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -
     everything = []
     _, both = plt.subplots(1, 2, figsize=(11, 5), sharey=True)
     for axes, items in zip(both, ITEMS, strict=True):
-        setting = Setting(SIZES, 30, runs, items_per_user=items)
-        found = points(results, setting, (30,), workers, CURVES)
+        area = Area(SIZES, 30, runs, items_per_user=items)
+        found = points(results, area, (30,), workers, CURVES)
         write_csv(out / f"fig4-{items}.csv", found)
         draw_curves(axes, found, lambda point: point.words)
         axes.set_xscale("log")

@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib import pyplot as plt
 
 from experiments.cells import ROUNDS, THRESHOLDS, Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import draw_curves, save
 from experiments.fig1 import SIZES
 
@@ -20,8 +20,8 @@ MEANS = (1_000, 2_000, 5_000, 10_000)
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Compute the grid; write it, and draw a page for each M."""
-    setting = Setting(SIZES, max(ROUNDS), runs, MEANS, THRESHOLDS)
-    found = points(results, setting, ROUNDS, workers)
+    area = Area(SIZES, max(ROUNDS), runs, MEANS, THRESHOLDS)
+    found = points(results, area, ROUNDS, workers)
     pl.DataFrame([asdict(point) for point in found]).write_parquet(out / "grid.parquet")
     for mean_items in MEANS:
         _, all_axes = plt.subplots(len(ROUNDS), len(THRESHOLDS), figsize=(15, 13), sharey=True)

@@ -1,237 +1,172 @@
-"""The methods of section 7, and those that it leaves out. To add one, add a class and a line below.
+"""What section 7 compares, and what it leaves out: the package's methods, and a few more.
 
-A method yields, round after round, its estimate of every count of the domain so far. All of them
-encode real vectors and read them back: nothing is modelled.
+To add one, derive a method here (docs/architecture.md) and add a line below. Everything is
+encoded and read back as in a campaign: nothing is modelled.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from experiments.words import DOMAIN, KEYS, Round
-from linsketch import IBLT, CountSketch, Plan, RoundTask, Seeds, Server, Size, plan_campaign
-from linsketch.arrays import Counts, Estimates
-from linsketch.client.report import sampled
-from linsketch.client.subsample import binomial_sample, threshold_sample
-from linsketch.errors import PlanningError
-from linsketch.plan import Sampling, largest_total, on_grid
-from linsketch.planner.tables import cell_bits
-from linsketch.rings import RingVector
-from linsketch.server.tuning import halfway
-from linsketch.sketch.countsketch import HashedKeys
+from experiments.drawn import DOMAIN, KEYS, Drawn
+from linsketch import CountSketch, Method, Plan, Seeds, Server
+from linsketch.arrays import Estimates
+from linsketch.history import FailedRounds
+from linsketch.methods import Adaptive, CountMedian, Fixed, Slots
+from linsketch.methods.count_median import Medians
+from linsketch.methods.fixed import Practical
+from linsketch.methods.listing import Listing
+from linsketch.methods.slots import Evidence
+from linsketch.methods.tables import threshold_of
+from linsketch.plan import Brief, Scope
+from linsketch.round import TableShape
+from linsketch.sampling import largest_total
 from linsketch.sketch.iblt import Layout
 from linsketch.sketch.sizing import smallest_size
-from linsketch.task import in_slice, message
 
 HASHES = Seeds(b"section 7")
 FIXED = (1.0, 1.25, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 ROWS = (5, 7, 9, 11)
+WORD = 2  # bytes
+WORDS_A_KEY = 8  # "at most", as the paper's figures count
 
 
-class Method(Protocol):
-    """What a figure needs of a method."""
+@dataclass(frozen=True, kw_only=True)
+class SharedHashes(CountMedian):
+    """Count-median as the paper drew it: the errors of an item are the same in every round."""
 
-    @property
-    def name(self) -> str:
-        """The curve that it belongs to; the best of several methods with one name is drawn."""
-        ...
+    name = "count-median-shared"
 
-    @property
-    def per_threshold(self) -> bool:
-        """Whether its sampling depends on the threshold."""
-        ...
-
-    def run(
-        self, rounds: Sequence[Round], mean: int, words: int, threshold: int
-    ) -> Iterator[Estimates]:
-        """Yield the estimates after each round, with `words` words a user."""
-        ...
+    def sketch(self, scope: Scope, round_: int) -> CountSketch:  # noqa: ARG002  # the same in all
+        """Return the sketch of all rounds."""
+        hashes, most = Seeds(scope.seed), scope.items_per_round
+        return CountSketch(scope.keys, self.rows, self.width, most, hashes, hashes)
 
 
-def seeds(round_: int) -> Seeds:
-    """Return fresh hashes for a round."""
-    return Seeds(HASHES.seed, round_)
+@dataclass(frozen=True, kw_only=True)
+class PaperCount(Practical):
+    """Tables counted as the paper counts: 8 words a key, whatever they weigh on the wire.
 
-
-@lru_cache(maxsize=128)
-def hashed_domain(hashes: Seeds) -> HashedKeys:
-    """Hash the domain once for all sizes, runs and numbers of rows."""
-    return CountSketch(KEYS, max(ROWS), 1, 1, hashes, hashes).hash_keys(DOMAIN)
-
-
-@dataclass(frozen=True)
-class CountMedian:
-    """A count sketch of `rows` rows; words are counters of 16 bits."""
-
-    rows: int
-    fresh: bool
-    per_threshold: bool = False
-
-    @property
-    def name(self) -> str:
-        """The curve."""
-        return f"count-median, {'fresh' if self.fresh else 'shared'} hashes"
-
-    def run(
-        self,
-        rounds: Sequence[Round],
-        mean: int,
-        words: int,
-        threshold: int,  # noqa: ARG002
-    ) -> Iterator[Estimates]:
-        """Add up the medians of the rounds."""
-        total = np.zeros(len(DOMAIN))
-        for number, data in enumerate(rounds, 1):
-            hashes = seeds(number) if self.fresh else HASHES
-            sketch = CountSketch(
-                KEYS, self.rows, max(words // self.rows, 1), 2 * mean, hashes, hashes
-            )
-            histogram = data.histogram
-            some = histogram > 0
-            vector = sketch.encode_keys(DOMAIN[some], histogram[some])
-            total += sketch.estimate_hashed(vector, hashed_domain(hashes))
-            yield total
-
-
-@dataclass(frozen=True)
-class Table:
-    """An IBLT: its layout, how its words are counted, and its sampling.
-
-    `words_per_key` counts so many words for a key of capacity, as the paper does; None counts
-    what the table weighs on the wire. `t` fixes the sampling threshold; "fixed" is section 7's
-    rule for it, "adaptive" Algorithm 4, "unsampled" 1.
+    The plan's budget is what they weigh.
     """
 
-    name: str
-    layout: Layout
-    words_per_key: float | None
-    t: float | str
-    sampling: Sampling = "threshold"
+    layout: Layout = "paper"
+    capacity: int = 0  # chosen by the planner
 
-    @property
-    def per_threshold(self) -> bool:
-        """Whether its sampling depends on the threshold."""
-        return self.t == "fixed"
+    def plan(self, brief: Brief) -> Plan:
+        """Choose the capacity that the budget pays for, and t."""
+        threshold, budget = threshold_of(self, brief), brief.budget
+        if budget is None:
+            budget = self.free_budget(brief, threshold or 0)
+        method = replace(self, capacity=budget // (WORD * WORDS_A_KEY))
+        needed = method.table_bytes(brief, method.capacity, method.largest_t(brief))
+        return super(PaperCount, method).plan(replace(brief, budget=needed))
 
-    def table(self, mean: int, words: int, t: float) -> tuple[Size, int, int] | None:
-        """Return (size, capacity, largest total) of the table that the words pay for."""
-        most = largest_total(3 * mean // 2, t, self.sampling)
-        if self.words_per_key:
-            capacity = int(words / self.words_per_key)
-            return (smallest_size(capacity), capacity, most) if capacity else None
-        cells = 16 * words // cell_bits(KEYS, most, self.layout)
-        low, high = 0, 2 * mean
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if smallest_size(middle).cells <= cells else (low, middle)
-        return (smallest_size(low), low, most) if low else None
+    def fitting_table(
+        self,
+        scope: Scope,
+        budget: int,  # noqa: ARG002  # it has been spent
+        t: float,
+        taken: int = 0,  # noqa: ARG002  # by nothing
+    ) -> TableShape:
+        """Return the table of the capacity."""
+        size = smallest_size(self.capacity, self.table_failure_probability)
+        most = largest_total(scope.items_per_round, t, self.sampling)
+        return TableShape(size, most, self.capacity)
 
-    def run(
-        self, rounds: Sequence[Round], mean: int, words: int, threshold: int
-    ) -> Iterator[Estimates]:
-        """Sample, encode, add up what decodes; adapt t if asked to."""
-        total, t = np.zeros(len(DOMAIN)), self._first_t(mean, words, threshold)
-        for number, data in enumerate(rounds, 1):
-            shape = self.table(mean, words, t)
-            if shape is not None:
-                size, capacity, most = shape
-                table = IBLT(KEYS, size, most, seeds(number), self.layout)
-                peel = table.list_entries(table.encode_keys(*self._sampled(data, t)))
-                if peel.complete:
-                    scale = t if self.sampling == "binomial" else 1.0
-                    total[peel.keys[:, 0]] += scale * peel.counts
-                if self.t == "adaptive":
-                    t = on_grid(max(1.0, halfway(t, capacity, peel.cardinality.keys)))
-            yield total
 
-    def _first_t(self, mean: int, words: int, threshold: int) -> float:
-        if isinstance(self.t, float):
-            return self.t
-        shape = self.table(mean, words, 1.0)
-        if self.t == "unsampled" or shape is None:
-            return 1.0
-        filling = max(1.0, mean / shape[1])  # t0 = M / capacity; M_max = M
-        return on_grid(filling if self.t == "adaptive" else max(1.0, min(filling, threshold / 2)))
+@dataclass(frozen=True, kw_only=True)
+class PaperFixed(PaperCount, Fixed):
+    """Section 7's rule for t."""
 
-    def _sampled(self, data: Round, t: float) -> tuple[np.ndarray, Counts, Counts | None]:
-        """Return keys, sums of the samples and, for the paper's layout, holders."""
-        sample = threshold_sample if self.sampling == "threshold" else binomial_sample
-        values = data.counts if t == 1 else sample(data.counts, t, data.states)
-        kept = values > 0
-        sums = np.bincount(data.keys[kept], values[kept], minlength=len(DOMAIN)).astype(np.int64)
-        some = sums > 0
-        holders = None
-        if self.layout == "paper":
-            holders = np.bincount(data.keys[kept], minlength=len(DOMAIN))[some]
-        return DOMAIN[some], sums[some], holders
+    name = "paper-fixed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperAdaptive(PaperCount, Adaptive):
+    """Algorithm 4."""
+
+    name = "paper-adaptive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperConstant(PaperCount):
+    """A t that is given, `sampling_threshold`; 1 is unsampled."""
+
+    name = "paper-constant"
+
+    def first_t(self, filling: float, threshold: int) -> float:  # noqa: ARG002  # it is given
+        """Return what was given."""
+        return self.sampling_threshold
 
 
 @dataclass(frozen=True)
-class SlotsAndSlices:
-    """The campaign's own method: a server that names what it knows and looks for the rest."""
+class Entry:
+    """A method under the name of its curve; the best of several with one name is drawn."""
 
-    name: str = "slots and slices"
-    per_threshold: bool = True
+    name: str
+    method: Method[Any]
+    per_threshold: bool = False  # whether its rounds depend on the threshold
+    failed: FailedRounds = "zero"
 
-    def plan(self, rounds: int, mean: int, words: int, threshold: int) -> Plan:
-        """Return the plan; a round has up to half as many users more than on average."""
-        return plan_campaign(
+    def plan(
+        self, rounds: int, mean: int, words: int, threshold: int, items_per_user: int = 1
+    ) -> Plan:
+        """Return the plan; a round has up to half as many items more than on average."""
+        brief = Brief(
             rounds=rounds,
-            users_per_round=3 * mean // 2,
-            items_per_user=1,
-            mean_items_per_user=2 / 3,
+            users_per_round=-(-(3 * mean // 2) // items_per_user),
+            items_per_user=items_per_user,
+            mean_items_per_user=items_per_user * 2 / 3,
             keys=KEYS,
             seed=HASHES.seed,
-            threshold=threshold,
-            budget=2 * words,
-            method="slots",
-            sampling="binomial",
-        ).plan
+            threshold=threshold or 1,
+            budget=WORD * words,
+        )
+        if isinstance(self.method, CountMedian):  # a counter is a word, even if it weighs less
+            method = replace(self.method, width=words // self.method.rows)
+            return brief.plan(method, WORD * words)
+        return self.method.plan(brief)
 
     def run(
-        self, rounds: Sequence[Round], mean: int, words: int, threshold: int
-    ) -> Iterator[Estimates]:
-        """Open rounds, encode, close them; estimate all that was seen."""
-        try:
-            plan = self.plan(len(rounds), mean, words, threshold)
-        except PlanningError:  # no table fits
-            yield from (np.zeros(len(DOMAIN)) for _ in rounds)
-            return
+        self, plan: Plan, rounds: Sequence[Drawn], at: Collection[int]
+    ) -> Iterator[tuple[int, Estimates]]:
+        """Run rounds, and yield (round, estimates of the whole domain) after some of them."""
         server = Server(plan)
         for data in rounds:
             task = server.open_round()
-            server.close_round(task, self._sum(plan, task, data), len(data.keys))
-            found = server.listed()
-            total = np.zeros(len(DOMAIN))
-            total[found.keys[:, 0]] = found.estimates
-            yield total
-
-    def _sum(self, plan: Plan, task: RoundTask, data: Round) -> RingVector:
-        parts = message(plan, task)
-        slots = parts.slots
-        assert slots is not None  # noqa: S101  # the plan has slots
-        keys = data.keys[:, None]
-        wanted = in_slice(plan, task.slice, keys) & (slots.places(keys) < 0)
-        values = sampled(data.counts, plan, task, data.states)[wanted]
-        sums = np.bincount(data.keys[wanted], values, minlength=len(DOMAIN)).astype(np.int64)
-        some = sums > 0
-        table = parts.tables[0].encode_keys(DOMAIN[some], sums[some])
-        return parts.join([table, slots.encode_keys(keys, data.counts)])
+            server.close_round(task, [data.contribution(plan, task)])
+            if task.round in at:
+                yield task.round, estimates(server, self.failed)
 
 
-PAPER_WORDS = 8.0  # a key, "at most", as the paper's figures count
-METHODS: list[Method] = [
-    *(CountMedian(rows, fresh) for fresh in (False, True) for rows in ROWS),
-    Table("IBLT, unsampled", "paper", PAPER_WORDS, "unsampled"),
-    Table("IBLT, fixed sampling", "paper", PAPER_WORDS, "fixed"),
-    Table("IBLT, adaptive", "paper", PAPER_WORDS, "adaptive"),
-    *(Table("IBLT, best fixed t", "paper", PAPER_WORDS, t) for t in FIXED),
-    Table("IBLT, adaptive, true size", "paper", None, "adaptive"),
-    Table("compact, fixed sampling", "compact", None, "fixed"),
-    Table("compact, adaptive", "compact", None, "adaptive"),
-    Table("compact, adaptive, binomial", "compact", None, "adaptive", "binomial"),
-    SlotsAndSlices(),
+def estimates(server: Server, failed: FailedRounds) -> Estimates:
+    """Estimate the count of every item of the domain."""
+    history, total = server.history, np.zeros(len(DOMAIN))
+    if isinstance(history, Medians):
+        return history.totals(DOMAIN)
+    if isinstance(history, Listing | Evidence):
+        found = history.listed(failed)
+        total[found.keys[:, 0]] = found.estimates
+        return total
+    lines = server.histogram(failed, KEYS.decode(DOMAIN))  # any other method: slower
+    keys = KEYS.encode(line.item for line in lines).keys[:, 0]
+    total[keys] = [line.estimate for line in lines]
+    return total
+
+
+ENTRIES = [
+    *(Entry("count-median, shared hashes", SharedHashes(rows=rows)) for rows in ROWS),
+    *(Entry("count-median, fresh hashes", CountMedian(rows=rows)) for rows in ROWS),
+    Entry("IBLT, unsampled", PaperConstant()),
+    Entry("IBLT, fixed sampling", PaperFixed(), per_threshold=True),
+    Entry("IBLT, adaptive", PaperAdaptive()),
+    *(Entry("IBLT, best fixed t", PaperConstant(sampling_threshold=t)) for t in FIXED),
+    Entry("IBLT, adaptive, true size", Adaptive(layout="paper")),
+    Entry("compact, fixed sampling", Fixed(), per_threshold=True),
+    Entry("compact, adaptive", Adaptive()),
+    Entry("compact, adaptive, binomial", Adaptive(sampling="binomial")),
+    Entry("slots and slices", Slots(sampling="binomial"), per_threshold=True, failed="scale"),
 ]

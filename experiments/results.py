@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from experiments.cells import ROUNDS, Results
-from experiments.curves import Point, Setting, names, points
+from experiments.curves import Area, Point, names, points
 from experiments.drift import drifting
 
 SIZES: tuple[int, ...] = (
@@ -27,7 +27,7 @@ SIZES: tuple[int, ...] = (
 )
 SIZES += (7_000, 10_000, 14_000, 20_000, 28_000, 40_000)
 LEVELS = (0.8, 0.9, 0.95)
-# An independent reference (the issue's), mean F1 at C = 1,000 ... 20,000; None where it has none.
+# An independent reference: mean F1 at C = 1,000 ... 20,000; None where it has none.
 REFERENCE: dict[str, tuple[float | None, ...]] = {
     "count-median, shared hashes": (None, 0.04, 0.12, 0.38, 0.86),
     "count-median, fresh hashes": (0.04, 0.09, 0.77, 0.98, 0.996),
@@ -60,19 +60,19 @@ def shown(words: float | None) -> str:
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:  # noqa: ARG001  # all figures alike
     """Write the page."""
-    found = points(results, Setting(SIZES, 30, runs), (30,), workers)
+    found = points(results, Area(SIZES, 30, runs), (30,), workers)
     curves = {name: [point for point in found if point.curve == name] for name in names()}
     at = {(point.curve, point.words): point for point in found}
     by_rounds = points(
         results,
-        Setting((10_000,), max(ROUNDS), min(runs, 5), thresholds=(100,)),
+        Area((10_000,), max(ROUNDS), min(runs, 5), thresholds=(100,)),
         ROUNDS,
         workers,
         ("count-median, shared hashes", "count-median, fresh hashes", "IBLT, adaptive"),
     )
     few_heavy = points(
         results,
-        Setting((1_000,), max(ROUNDS), min(runs, 5), (2_000,), (200,)),
+        Area((1_000,), max(ROUNDS), min(runs, 5), (2_000,), (200,)),
         (10,),
         workers,
         ("count-median, fresh hashes", "IBLT, adaptive", "compact, adaptive"),
@@ -132,7 +132,7 @@ def beyond(
         "Known items are counted in slots, unknown ones looked for in slices of the keys",
         "([docs/math.md](../docs/math.md#slots-and-slices)). F1 at 500, 700, 1,000, 2,000 words: "
         + ", ".join(f"{at[own, words].f1:.3f}" for words in (500, 700, 1_000, 2_000))
-        + " (asked: 0.93,",
+        + " (targets: 0.93,",
         f"0.965, 0.98). For F1 ≥ 0.95 it takes {shown(needed[own])} words, "
         f"{needed[own] / 200:.1f} times the lower bound: "
         + ", ".join(f"{needed[name] / needed[own]:.0f} times less than {name}" for name in others)
@@ -196,5 +196,5 @@ def claims(
         f"{shown(times)} words for 0.8, {ours / times:.1f} times",
         "  less than the paper's. From 100 to 20,000 words it is never more than "
         f"{max(-worst, 0):.3f} below the fresh",
-        "  count-median, which is asked about all of the 97,336 words of the domain.",
+        "  count-median, which has to be given all of the 97,336 items of the domain.",
     ]

@@ -16,13 +16,13 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from experiments.cells import ROUNDS, THRESHOLDS, Results
-from experiments.curves import Point, Setting, points
+from experiments.curves import Area, Point, points
 from experiments.drawing import save
+from experiments.drawn import DOMAIN, KEYS, draw
 from experiments.grid import MEANS
-from experiments.methods import HASHES, seeds
+from experiments.methods import HASHES
 from experiments.results import words_for
-from experiments.words import DOMAIN, KEYS, draw
-from linsketch import IBLT, ROOT, CountSketch, HybridSketch, TextKeys
+from linsketch import IBLT, ROOT, CountSketch, HybridSketch, Seeds, TextKeys
 
 SIZES = (50, 100, 140, 200, 280, 400, 560, 800, 1_100, 1_600, 2_200, 3_200, 5_000, 8_000, 14_000)
 CURVES = ("IBLT, adaptive", "compact, adaptive")
@@ -34,9 +34,9 @@ Line = tuple[str, str, float, float, str]
 
 def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -> list[Point]:
     """Measure, draw, and write the data."""
-    setting = Setting(SIZES, max(ROUNDS), runs, MEANS, THRESHOLDS)
-    found = points(results, setting, ROUNDS, workers, CURVES)
-    lines = [*_words(found), *_errors(results.words_file), *_times()]
+    area = Area(SIZES, max(ROUNDS), runs, MEANS, THRESHOLDS)
+    found = points(results, area, ROUNDS, workers, CURVES)
+    lines = [*_words(found), *_errors(results.file), *_times()]
     with (out / "table1.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["panel", "curve", "x", "y", "slope predicted"])
@@ -107,16 +107,16 @@ def _words(found: list[Point]) -> list[Line]:
     return lines
 
 
-def _errors(words_file: str, rows: int = 7, width: int = 150) -> list[Line]:
+def _errors(file: str, rows: int = 7, width: int = 150) -> list[Line]:
     """Return the 99th percentile of the error over the domain: HybridSketch and shared hashes."""
-    rounds = draw(words_file, 10_000, 0)
+    rounds = draw(file, 10_000, 0)
     hybrid = HybridSketch(KEYS, rows, width, 20_000, HASHES.seed)
     shared = CountSketch(KEYS, rows, width, 20_000, HASHES, HASHES)
     truth, naive = np.zeros(len(DOMAIN)), np.zeros(len(DOMAIN))
     sums, lines = {}, []
     panel = "error of a histogram against R (99th percentile)"
     for number, data in enumerate(rounds, 1):
-        histogram = data.histogram
+        histogram = data.histogram()
         truth += histogram
         sums[number] = hybrid.for_round(number).encode_keys(DOMAIN, histogram)
         naive += shared.estimate_keys(shared.encode_keys(DOMAIN, histogram), DOMAIN)
@@ -140,8 +140,9 @@ def _times() -> list[Line]:
         domain = np.arange(keys.most, dtype=np.uint64)[:, None]
         some = domain[:: len(domain) // 1000][:1000]
         ones = np.ones(len(some), np.int64)
-        sketch = CountSketch(keys, 7, 1_000, 20_000, seeds(1), seeds(1))
-        table = IBLT.sized(keys, capacity=len(some), max_count=20_000, seeds=seeds(1))
+        seeds = Seeds(HASHES.seed, 1)
+        sketch = CountSketch(keys, 7, 1_000, 20_000, seeds, seeds)
+        table = IBLT.sized(keys, capacity=len(some), max_count=20_000, seeds=seeds)
         counted, listed = sketch.encode_keys(some, ones), table.encode_keys(some, ones)
         for name, decode, predicted in (
             ("count-median", lambda: sketch.estimate_keys(counted, domain), "+1"),  # noqa: B023  # called at once
@@ -152,6 +153,7 @@ def _times() -> list[Line]:
 
 
 def _best(function: Callable[[], object]) -> float:
+    """Return the seconds of the fastest of some calls."""
     times = []
     for _ in range(4):
         start = time.perf_counter()

@@ -1,11 +1,14 @@
 """Small plans and populations for tests."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linsketch import IntKeys, Plan, Population, Server, campaign, plan_campaign
+from linsketch import IntKeys, Plan, Population, Rehearsal, Server, campaign, plan_campaign
+from linsketch.history import Round
+from linsketch.methods.slots import Evidence
 from linsketch.randomness import user_words
 
 KEYS = IntKeys(20)
@@ -38,7 +41,7 @@ def people(
 
 def plan_for(population: Population, most: int | None = None, **choices: Any) -> Plan:
     """Plan a campaign over a population."""
-    settings: dict[str, Any] = {"threshold": 20, "seed": b"plan", **choices}
+    settings: dict[str, Any] = {"method": "adaptive", "threshold": 20, "seed": b"plan", **choices}
     most = most or population.busiest
     return plan_campaign(
         rounds=len(population.users_in_round),
@@ -52,7 +55,27 @@ def plan_for(population: Population, most: int | None = None, **choices: Any) ->
 
 def conduct(population: Population, **choices: Any) -> Server:
     """Run a campaign over a population."""
-    return campaign.run(plan_for(population, **choices), population.cohorts())
+    return campaign.run(plan_for(population, **choices), Rehearsal(population.cohorts()))
+
+
+def method_of(plan: Plan) -> Any:
+    """Return a plan's method, for tests that know which one it is."""
+    return plan.method
+
+
+def with_options(plan: Plan, **options: Any) -> Plan:
+    """Return a plan whose method has other options."""
+    method = plan.method
+    return replace(plan, method=type(method).chosen(**{**method.to_json(), **options}))
+
+
+def evidence(plan: Plan, rounds: Sequence[Round]) -> Evidence:
+    """Return what closed rounds say with slots."""
+    history = plan.method.history(plan)
+    assert isinstance(history, Evidence)
+    for closed in rounds:
+        history.add(closed)
+    return history
 
 
 def truth(population: Population) -> dict[Any, int]:
@@ -63,4 +86,4 @@ def truth(population: Population) -> dict[Any, int]:
 def sampled_plan(population: Population, t: float, **choices: Any) -> Plan:
     """Return a plan of fixed sampling with this very t and room for everything."""
     plan = plan_for(population, method="fixed", budget=100_000, **choices)
-    return replace(plan, sampling_threshold=t)
+    return with_options(plan, sampling_threshold=t)

@@ -46,13 +46,13 @@ class Play:
     """A session whose messages a test carries, and may change."""
 
     def __init__(self, n: int, k: int, t: int, context: bytes = b"round 1", **options: Any) -> None:
-        self.session = masked.Session(RING, context, Parameters(n, k, t), **options)
+        self.session = masked.MaskedSession(RING, context, Parameters(n, k, t), **options)
         self.vectors = vectors(n)
         self.ledgers = [MemoryLedger() for _ in range(n)]
         self.clients = [
-            masked.Client(self.session, i, self.vectors[i], self.ledgers[i]) for i in range(n)
+            masked.MaskedClient(self.session, i, self.vectors[i], self.ledgers[i]) for i in range(n)
         ]
-        self.server = masked.Server(self.session, range(n))
+        self.server = masked.MaskedServer(self.session, range(n))
         self.answers = {client.number: client.start() for client in self.clients}
 
     def stage(self, present: Iterable[int]) -> dict[int, bytes]:

@@ -270,9 +270,9 @@ def test_foreign_transcripts(data: Path) -> None:
     for command in ("inspect", "report"):
         refused(RUN.invoke(app, [command, "none.sqlite"]), "no transcript")
     database = sqlite3.connect("o/transcript.sqlite")
-    database.execute("PRAGMA user_version = 2")
+    database.execute("PRAGMA user_version = 3")
     database.close()
-    refused(RUN.invoke(app, ["inspect", "o/transcript.sqlite"]), "version 2")
+    refused(RUN.invoke(app, ["inspect", "o/transcript.sqlite"]), "version 3")
 
 
 def test_unwritable_folder(data: Path, tmp_path: Path) -> None:

@@ -23,12 +23,13 @@ from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
 import linsketch
-from linsketch import Plan, Population, Transcript, Utf8Keys, campaign
+from linsketch import Plan, Population, Rehearsal, Transcript, Utf8Keys, campaign
 from linsketch.campaign import Progress
 from linsketch.cli import app
-from linsketch.deploy import dask
-from linsketch.deploy.dask import partitions
 from linsketch.errors import ClusterError, DataError, LinsketchError, PlanningError
+from linsketch.methods import Proven
+from linsketch.population import dask
+from linsketch.population.dask import partitions
 from linsketch.population.files import read_data
 from tests.campaigns import plan_for, sampled_plan
 from tests.golden import cases as golden
@@ -119,7 +120,7 @@ def expected(path: Path, people: Population, plan: Plan) -> list[Any]:
     """Return the rounds of a campaign on one machine."""
     with Transcript.create(path, plan) as transcript:
         cohorts = people.bounded(plan.items_per_user).cohorts()
-        campaign.run(plan, cohorts, transcript=transcript)
+        campaign.run(plan, Rehearsal(cohorts), transcript=transcript)
     return sums(path)
 
 
@@ -131,7 +132,10 @@ PLANS: dict[str, Callable[[Population], Plan]] = {
     "unsampled": lambda p: plan_for(p, most=6, method="unsampled"),
     "proven": lambda p: plan_for(p, most=4, method="proven", failure_probability=0.4),
     "histogram with a sketch": lambda p: replace(
-        sampled_plan(p, 2.5, most=4), sketch_rows=3, sketch_width=11, error=20, threshold=None
+        plan_for(p, most=4, method="fixed", budget=100_000),
+        method=Proven(sampling_threshold=2.5, sketch_rows=3, sketch_width=11),
+        error=20,
+        threshold=None,
     ),
 }
 
@@ -224,8 +228,9 @@ def test_stopped_and_resumed(folder: Path, people: Population, tmp_path: Path) -
         raise KeyboardInterrupt
 
     with Transcript.create(path, plan) as transcript:
+        source = Rehearsal(people.bounded(4).cohorts())
         with pytest.raises(KeyboardInterrupt):
-            campaign.run(plan, people.bounded(4).cohorts(), transcript=transcript, watch=stop)
+            campaign.run(plan, source, transcript=transcript, watch=stop)
         with pytest.raises(KeyboardInterrupt):
             dask.campaign(frame, plan, **COLUMNS, transcript=transcript, watch=stop)
         assert transcript.closed == 2
@@ -399,7 +404,7 @@ def refused(*args: object) -> str:
 
 def test_refusals(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot work is said in one line, with exit code 2."""
-    monkeypatch.setattr("linsketch.deploy.dask.connection._SECONDS", 1)
+    monkeypatch.setattr("linsketch.population.dask.connection._SECONDS", 1)
     path = write(tmp_path / "rows", by_user(rows()))
     here = ["--cluster", cluster.scheduler_address]
     assert "--cluster ADDRESS" in refused(path)
@@ -412,8 +417,8 @@ def test_refusals(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as other:
         other.setattr(linsketch, "__version__", "0.0.1")
         assert "this machine has 0.0.1" in refused(path, *here)
-    monkeypatch.setitem(sys.modules, "linsketch.deploy.dask", None)
-    monkeypatch.delattr("linsketch.deploy.dask")
+    monkeypatch.setitem(sys.modules, "linsketch.population.dask", None)
+    monkeypatch.delattr("linsketch.population.dask")
     assert "pip install 'linsketch[dask]'" in refused(path, *here)
 
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from linsketch import Clients, Transcript
 from linsketch.cli import app as cli
-from linsketch.deploy.terms import Terms
+from linsketch.federation.terms import Terms
+from linsketch.round import RoundSketch
 from linsketch.securesum import ClearSum
-from linsketch.task import message
 from tests.flower import Deployment, certificate, free_port
 
 NAMES = [f"client{client}" for client in range(12)]
@@ -102,13 +102,14 @@ def test_a_campaign_in_the_deployment_runtime(
 
     def kill_one() -> None:
         """Kill a client of the first round as soon as its vector has been asked for."""
+        file = out / "transcript.sqlite"
 
         def asked() -> list[int]:
-            with Transcript(out / "transcript.sqlite") as transcript:
+            with Transcript(file) as transcript:
                 nodes: list[int] = transcript.fact("asked") or []
                 return [node for node in nodes if client_of[node] in fleet.processes]
 
-        victims.append(fleet.wait(lambda: out.exists() and asked())[0])
+        victims.append(fleet.wait(lambda: file.exists() and asked())[0])
         fleet.dead = client_of[victims[0]]
         fleet.kill(fleet.dead)
 
@@ -120,15 +121,15 @@ def test_a_campaign_in_the_deployment_runtime(
     with Transcript(out / "transcript.sqlite") as transcript:
         asked, dead = transcript.fact("asked"), 0
         log = [json.loads(line) for line in Path(f"{out}.jsonl").read_text().splitlines()]
-        for (task, total, failure), line in zip(transcript.rounds(), log, strict=True):
+        for (task, sums, failure), line in zip(transcript.rounds(), log, strict=True):
             nodes, asked = asked[: line["asked"]], asked[line["asked"] :]
             alive = [node for node in nodes if client_of[node] in fleet.processes]
             crowd = Clients(
                 [dict.fromkeys(items_of(int(client_of[node][6:])), 1) for node in alive]
             )
-            ring = message(terms.plan, task).ring
+            ring = RoundSketch.of(terms.plan, task).ring
             assert not failure, said
-            assert total == ClearSum()(ring, crowd.contributions(terms.plan, task), b"")
+            assert sums == [ClearSum()(ring, crowd.contributions(terms.plan, task), b"")]
             assert line["users"] == len(alive)
             dead += len(nodes) - len(alive)
         assert dead >= 1

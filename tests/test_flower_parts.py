@@ -14,15 +14,15 @@ from flwr.supercore.task_identity import TaskIdentity
 from typer.testing import CliRunner
 
 from linsketch.cli import app as cli
-from linsketch.deploy.device import Device, HelperNode
-from linsketch.deploy.flower import client_app
-from linsketch.deploy.flower.client import _node
-from linsketch.deploy.flower.records import memory_of, pack, remember, unpack
-from linsketch.deploy.flower.server import GridTransport, _alone, _number
-from linsketch.deploy.letters import Answer, Opening, Request
-from linsketch.deploy.terms import Terms
-from linsketch.errors import FederationError, LinsketchError, ProtocolError, RefusalError
-from linsketch.ledger import FileLedger
+from linsketch.errors import DataError, FederationError, ProtocolError, RefusalError
+from linsketch.federation.flower import client_app
+from linsketch.federation.flower.records import memory_of, pack, remember, unpack
+from linsketch.federation.flower.server import GridTransport, _number
+from linsketch.federation.letters import Answer, Opening, Request
+from linsketch.federation.node import Device, HelperNode, configured
+from linsketch.federation.terms import Terms
+from linsketch.records.ledger import FileLedger
+from linsketch.results.conduct import _alone
 from linsketch.securesum import MemoryLedger
 from linsketch.server import Server
 
@@ -70,22 +70,24 @@ def reply_of(content: RecordDict | None = None, reason: str = "") -> Any:
 
 def test_one_reply_costs_no_other() -> None:
     """What cannot be read is that node's refusal; silence lasts until the deadline."""
+    good = Answer(b"good").to_bytes()
     replies = [
-        reply_of(pack(Answer(b"good"))),
+        reply_of(pack(good)),
         KeyError("not a message"),
         reply_of(reason="crashed"),
         reply_of(RecordDict({"other": ConfigRecord({"x": 1})})),
         [],
         None,
     ]
-    requests = [(node, Request("role")) for node in range(6)]
+    letters = [(node, Request("role").to_bytes()) for node in range(6)]
     transport = GridTransport(cast(Grid, OneByOne(replies)))
-    answers = dict(transport.exchange(requests, 0.1))
-    assert answers.pop(0) == Answer(b"good")
-    assert {place: answer.refusal for place, answer in answers.items()} == {
+    answers = dict(transport.exchange(letters, 0.1))
+    assert answers.pop(0) == good
+    with pytest.raises(ProtocolError, match=r"^The message holds no answer\.$"):
+        Answer.from_bytes(answers.pop(3))  # which the federation takes for a refusal
+    assert {place: Answer.from_bytes(answer).refusal for place, answer in answers.items()} == {
         1: "its reply cannot be read (KeyError)",
         2: "it failed (crashed)",
-        3: "The message holds no answer.",
     }
 
 
@@ -93,30 +95,36 @@ def test_a_superlink_that_is_gone_is_no_refusal() -> None:
     """Errors of the connection end the run: nobody is blamed."""
     transport = GridTransport(cast(Grid, OneByOne([httpx.ConnectError("gone"), []])))
     with pytest.raises(httpx.ConnectError):
-        list(transport.exchange([(1, Request("role")), (2, Request("role"))], 1))
+        list(transport.exchange([(1, b"letter"), (2, b"letter")], 1))
 
 
 @pytest.mark.parametrize(
     "record",
     [
         {},
-        {"frame": b"", "refusal": 5},
-        {"frame": "text", "refusal": ""},
-        {"frame": b"", "refusal": "", "more": 1},
-        {"frame": [b""], "refusal": ""},
+        {"letter": 5},
+        {"letter": "text"},
+        {"letter": b""},
+        {"letter": b"", "more": 1},
+        {"letter": [b""]},
+        {"frame": b"", "refusal": ""},  # as version 1 wrote it
     ],
 )
 def test_records_that_are_no_letters(record: dict[str, Any]) -> None:
-    """Missing, additional and mistyped fields are refused."""
+    """Missing and mistyped fields are an empty letter, which is neither request nor answer."""
+    letter = unpack(RecordDict({"linsketch": ConfigRecord(record)}))
+    assert letter == b""
     with pytest.raises(ProtocolError, match="no answer"):
-        unpack(Answer, RecordDict({"linsketch": ConfigRecord(record)}))
+        Answer.from_bytes(letter)
+    with pytest.raises(ProtocolError, match="no request"):
+        Request.from_bytes(letter)
 
 
 def test_letters_come_back() -> None:
     """Requests, answers and memories travel as they are."""
     request, answer = Request("open", "{}", b"\0\xff"), Answer(b"x" * 1000, "")
-    assert unpack(Request, pack(request)) == request
-    assert unpack(Answer, pack(answer)) == answer
+    assert Request.from_bytes(unpack(pack(request.to_bytes()))) == request
+    assert Answer.from_bytes(unpack(pack(answer.to_bytes()))) == answer
     context = Context(1, 2, {}, RecordDict(), {})
     assert memory_of(context) == b""
     remember(context, b"secret")
@@ -136,26 +144,34 @@ def test_what_an_operator_must_say(app: Path, tmp_path: Path) -> None:
     ]
     for config, reason in wrong:
         with pytest.raises(RefusalError, match=reason):
-            _node(terms, lambda _: ["tea"], config)
-    node = _node(terms, lambda _: ["tea"], {**accept, **ledger})
+            configured(terms, lambda _: ["tea"], config)
+    node = configured(terms, lambda _: ["tea"], {**accept, **ledger})
     assert isinstance(node, Device)
     assert isinstance(node._ledger, FileLedger)
     key = CliRunner().invoke(cli, ["helper-key", str(tmp_path / "key")]).stdout.strip()
     helped = Terms.helper(terms.plan, bytes.fromhex(key))
     config = {"accept": helped.terms_id, **ledger, "role": "helper", "key": str(tmp_path / "key")}
-    assert isinstance(_node(helped, lambda _: [], config), HelperNode)
+    assert isinstance(configured(helped, lambda _: [], config), HelperNode)
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
 
 
 def test_simulations_have_no_operator(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An actor of Ray takes part without a word, unless an operator has said one."""
-    monkeypatch.setitem(sys.modules, "ray", cast(Any, SimpleNamespace(is_initialized=lambda: True)))
     terms = Terms.read(app)
-    node = _node(terms, lambda _: ["tea"], {"partition-id": 3, "num-partitions": 5})
+    part = {"partition-id": 3, "num-partitions": 5, "data": "tea"}
+    node = configured(terms, lambda _: ["tea"], part, virtual=True)
     assert isinstance(node, Device)
     assert isinstance(node._ledger, MemoryLedger)
+    said = {"accept": "other", "ledger": "/tmp/x"}  # noqa: S108  # a name
     with pytest.raises(RefusalError, match="has not accepted"):
-        _node(terms, lambda _: ["tea"], {"accept": "other", "ledger": "/tmp/x"})  # noqa: S108  # a name
+        configured(terms, lambda _: ["tea"], said, virtual=True)
+    request = opening_of(terms)
+    assert "has not accepted" in ask(app, part, request).refusal
+    for there in (False, True):
+        ray = SimpleNamespace(is_initialized=lambda there=there: there)
+        monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
+        assert bool(ask(app, part, request).frame) == there
+    assert "has not accepted" in ask(app, {**part, **said}, request).refusal
 
 
 def ask(app: Path, config: dict[str, Any], request: RecordDict) -> Answer:
@@ -163,7 +179,13 @@ def ask(app: Path, config: dict[str, Any], request: RecordDict) -> Answer:
     made = client_app(app, lambda node: [node["data"]])
     message = Message(request, dst_node_id=2, message_type="query")
     context = Context(1, 2, config, RecordDict(), {})
-    return unpack(Answer, made(message, context).content)
+    return Answer.from_bytes(unpack(made(message, context).content))
+
+
+def opening_of(terms: Terms) -> RecordDict:
+    """Return what the first client of a campaign is asked."""
+    opening = Opening(Server(terms.plan).open_round(), bytes(16), 0).to_text(terms)
+    return pack(Request("open", opening).to_bytes())
 
 
 def test_set_up_that_fails_tells_the_server_nothing(
@@ -172,8 +194,7 @@ def test_set_up_that_fails_tells_the_server_nothing(
     """A ledger that cannot be used is the operator's business, its path too."""
     terms = Terms.read(app)
     config = {"accept": terms.terms_id, "ledger": str(tmp_path / "diagnoses" / "ledger")}
-    opening = Opening(Server(terms.plan).open_round(), bytes(16), 0).to_text(terms)
-    request = pack(Request("open", opening))
+    request = opening_of(terms)
     answer = ask(app, config, request)
     assert "its own log says why" in answer.refusal
     assert "diagnoses" not in answer.refusal
@@ -194,7 +215,7 @@ def test_run_configs(tmp_path: Path) -> None:
     assert _number({"helper-node": str(2**63 + 1)}, "helper-node", 0) == 2**63 + 1
     with pytest.raises(FederationError, match="is a number, not 'x'"):
         _number({"helper-node": "x"}, "helper-node", 0)
-    with _alone(tmp_path), pytest.raises(LinsketchError, match="Another run"), _alone(tmp_path):
+    with _alone(tmp_path), pytest.raises(DataError, match="Another run"), _alone(tmp_path):
         pass
 
 

@@ -49,7 +49,11 @@ def test_public_names_are_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/guide.md", "docs/campaigns.md", "docs/clusters.md"]
+    "page",
+    [
+        *("README.md", "docs/architecture.md", "docs/campaigns.md"),
+        *("docs/clusters.md", "docs/guide.md"),
+    ],
 )
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every example runs by itself and prints what it says."""
@@ -62,15 +66,6 @@ def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out.splitlines() == said
 
 
-def test_readme_numbers_are_those_of_the_benchmarks() -> None:
-    """The README's table of speeds is the one that `make bench` wrote."""
-    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines()
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    quoted = [line for line in readme if "≥" in line]
-    assert len(quoted) >= 3
-    assert all(line in page for line in quoted)
-
-
 def test_readme_scores_are_those_of_the_benchmarks() -> None:
     """The README's table of F1 is the one that `make bench` wrote."""
     page = (ROOT / "docs/benchmarks-campaigns.md").read_text(encoding="utf-8").splitlines()
@@ -80,13 +75,40 @@ def test_readme_scores_are_those_of_the_benchmarks() -> None:
     assert all(line in page for line in quoted)
 
 
-def test_readme_sizes_are_those_of_the_table() -> None:
-    """The README's table of sizes is what `IBLT.sized` chooses."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_guides_sizes_are_those_of_the_table() -> None:
+    """The guide's table of sizes is what `IBLT.sized` chooses."""
+    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
     for keys in (10**2, 10**3, 10**4, 10**5, 10**6):
         sizes = [smallest_size(keys, probability) for probability in (0.01, 0.001)]
         cells = [f"{s.k}, {s.hashing} | {s.cells / keys:.3f}" for s in sizes]
-        assert f"| {keys:,} | {cells[0]} | {cells[1]} |" in readme
+        assert f"| {keys:,} | {cells[0]} | {cells[1]} |" in guide
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link to a file of the repository, and to a heading in it, has a target."""
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, heading = target.partition("#")
+        if "://" in target:
+            continue
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), target
+        if heading:
+            heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert heading in slugs, target
+
+
+def test_nothing_leans_on_what_a_clone_lacks() -> None:
+    """No page, script or test reads files outside of the repository."""
+    for folder in ("docs", "src", "bench", "experiments", "tests", "data"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".json", ".css") and path != Path(__file__):
+                assert "../shared" not in path.read_text(encoding="utf-8"), path
 
 
 def test_demo(tmp_path: Path) -> None:

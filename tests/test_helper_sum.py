@@ -21,13 +21,13 @@ class HelperPlay:
 
     def __init__(self, n: int = 6, campaign: bytes = b"plan", context: bytes = b"round 1") -> None:
         self.helper = helper.Helper(X25519PrivateKey.generate(), MemoryLedger())
-        self.session = helper.Session(RING, context, self.helper.public_key, 3, campaign)
+        self.session = helper.HelperSession(RING, context, self.helper.public_key, 3, campaign)
         self.vectors = vectors(n)
         self.messages = [
-            helper.Client(self.session, i, v, MemoryLedger()).contribute()
+            helper.HelperClient(self.session, i, v, MemoryLedger()).contribute()
             for i, v in enumerate(self.vectors)
         ]
-        self.server = helper.Server(self.session, range(n))
+        self.server = helper.HelperServer(self.session, range(n))
 
 
 def masks_in(reply: bytes) -> RingVector:
@@ -72,14 +72,15 @@ def test_helper_counts_no_client_twice() -> None:
     later = HelperPlay(context=b"round 2")
     later.helper, later.session = (
         play.helper,
-        helper.Session(RING, b"round 2", play.helper.public_key, 3, b"plan"),
+        helper.HelperSession(RING, b"round 2", play.helper.public_key, 3, b"plan"),
     )
-    message = helper.Client(later.session, 5, later.vectors[5], MemoryLedger()).contribute()
-    server = helper.Server(later.session, range(9))
+    message = helper.HelperClient(later.session, 5, later.vectors[5], MemoryLedger()).contribute()
+    server = helper.HelperServer(later.session, range(9))
     server.receive(5, message)
     for number in (6, 7):
         server.receive(
-            number, helper.Client(later.session, number, RING.zeros(), MemoryLedger()).contribute()
+            number,
+            helper.HelperClient(later.session, number, RING.zeros(), MemoryLedger()).contribute(),
         )
     with pytest.raises(RefusalError, match="contribution"):
         play.helper.answer(later.session, server.request())
@@ -93,12 +94,12 @@ def test_helper_refuses_small_cohorts_and_what_is_not_bound() -> None:
     request = play.server.request()
     key, records = records_in(request, 6)
 
-    def asked(what: list[bytes], session: helper.Session = play.session) -> bytes:
+    def asked(what: list[bytes], session: helper.HelperSession = play.session) -> bytes:
         return frame(12, session.tag, SERVER, key + b"".join(what))
 
     with pytest.raises(RefusalError, match="smaller"):
         play.helper.answer(play.session, asked(records[:2]))
-    other = helper.Session(RING, b"round 2", play.helper.public_key, 3, b"plan")
+    other = helper.HelperSession(RING, b"round 2", play.helper.public_key, 3, b"plan")
     with pytest.raises(ProtocolError, match="another session"):
         play.helper.answer(other, request)
     with pytest.raises(RefusalError, match="cohort of 0"):
@@ -158,7 +159,7 @@ def test_nobody_else_answers_for_the_helper() -> None:
 def test_helper_server_and_client_keep_order() -> None:
     """Messages twice, of strangers, too late or damaged change nothing."""
     play = HelperPlay()
-    client = helper.Client(play.session, 0, play.vectors[0], MemoryLedger())
+    client = helper.HelperClient(play.session, 0, play.vectors[0], MemoryLedger())
     client.contribute()
     with pytest.raises(ProtocolError, match="done"):
         client.contribute()
@@ -188,9 +189,9 @@ def test_helper_server_and_client_keep_order() -> None:
         play.server.finish(reply[:-1])
     assert play.server.finish(reply).vector == RING.sum(play.vectors[:3])
     with pytest.raises(ProtocolError, match="twice"):
-        helper.Server(play.session, [1, 1])
+        helper.HelperServer(play.session, [1, 1])
     with pytest.raises(ProtocolError, match="32 bytes"):
-        helper.Session(RING, b"", b"short")
+        helper.HelperSession(RING, b"", b"short")
 
 
 def test_one_answer_a_session() -> None:
@@ -212,7 +213,7 @@ def test_a_client_has_one_contribution_under_any_number() -> None:
     """A client that is given another number is still the same client."""
     ledger = MemoryLedger()
     play = HelperPlay()
-    helper.Client(play.session, 1, play.vectors[1], ledger).contribute()
-    again = helper.Client(play.session, 2, play.vectors[1], ledger)
+    helper.HelperClient(play.session, 1, play.vectors[1], ledger).contribute()
+    again = helper.HelperClient(play.session, 2, play.vectors[1], ledger)
     with pytest.raises(RefusalError, match="contribution"):
         again.contribute()

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
-from linsketch import MaskedSum, campaign
+import pytest
+
+from linsketch import MaskedSum, Rehearsal, Transcript, campaign
 from linsketch.campaign import Progress
-from linsketch.report.journal import Journal
+from linsketch.results.journal import Journal
 from tests.campaigns import people, plan_for
 
 PEOPLE = people(rounds=4, users=300)
@@ -17,7 +19,9 @@ def test_a_round_in_words_and_in_json(tmp_path: Path) -> None:
     journal = Journal(log)
     plan = plan_for(PEOPLE, threshold=20)
     server = campaign.run(
-        plan, PEOPLE.cohorts(), watch=lambda progress: lines.append(journal.line(progress))
+        plan,
+        Rehearsal(PEOPLE.cohorts()),
+        watch=lambda progress: lines.append(journal.line(progress)),
     )
     told = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["round"] for line in told] == [1, 2, 3, 4]
@@ -39,16 +43,21 @@ def new_in(line: str) -> int:
     return int(line.split(" new heavy")[0].split()[-1])
 
 
-def test_a_campaign_that_goes_on_tells_only_what_is_new() -> None:
+def test_a_campaign_that_goes_on_tells_only_what_is_new(tmp_path: Path) -> None:
     """What was heavy before an interruption is not new after it."""
     plan = plan_for(PEOPLE, threshold=20, method="unsampled")
-    journal, straight, broken = Journal(), list[int](), list[int]()
+    source, journal = Rehearsal(PEOPLE.cohorts()), Journal()
+    straight, broken = list[int](), list[int]()
+    campaign.run(plan, source, watch=lambda p: straight.append(new_in(journal.line(p))))
 
-    def watch(progress: Progress) -> None:
-        straight.append(new_in(journal.line(progress)))
-        broken.append(new_in(Journal().line(progress)))  # as after an interruption
+    def stop(progress: Progress) -> None:
+        broken.append(new_in(journal.line(progress)))
+        raise InterruptedError
 
-    campaign.run(plan, PEOPLE.cohorts(), watch=watch)
+    with Transcript.create(tmp_path / "t", plan) as transcript:
+        for _ in range(plan.rounds):
+            with pytest.raises(InterruptedError):
+                campaign.run(plan, source, transcript=transcript, watch=stop)
     assert broken == straight
     assert 0 < straight[0] < sum(straight)
 
@@ -59,11 +68,11 @@ def test_rounds_without_a_sum_and_sketches() -> None:
     journal = Journal()
     plan = plan_for(PEOPLE, threshold=20)
     cohorts = PEOPLE.cohorts(one_by_one=True)
-    campaign.run(
-        plan, cohorts, MaskedSum(dropout=0.9), watch=lambda p: lines.append(journal.line(p))
-    )
+    source = Rehearsal(cohorts, MaskedSum(dropout=0.9))
+    campaign.run(plan, source, watch=lambda p: lines.append(journal.line(p)))
     assert any("aborted: " in line and " lost, t = " in line for line in lines)
     counts = plan_for(PEOPLE, threshold=20, method="count-median")
     lines.clear()
-    campaign.run(counts, PEOPLE.cohorts(), watch=lambda p: lines.append(Journal().line(p)))
+    source = Rehearsal(PEOPLE.cohorts())
+    campaign.run(counts, source, watch=lambda p: lines.append(journal.line(p)))
     assert all("new" not in line and "t = " not in line for line in lines)

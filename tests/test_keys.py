@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from linsketch import ROOT, BytesKeys, IntKeys, TextKeys, Utf8Keys
 from linsketch.errors import ItemError, PlanningError
-from linsketch.keys import KeySpace
+from linsketch.keys import KeyIndex, KeySpace
 from tests import strategies
 
 LONG: list[KeySpace[Any]] = [
@@ -162,3 +162,21 @@ def test_impossible_spaces(make: Any) -> None:
     """Spaces that cannot be are refused."""
     with pytest.raises(PlanningError):
         make()
+
+
+@pytest.mark.parametrize("same_hash", [False, True])
+def test_an_index_gives_each_key_one_row(same_hash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys get rows in the order of their arrival and keep them, also if all hashes are equal."""
+    if same_hash:
+        alike = lambda keys, _: np.zeros(len(keys), np.uint64)  # noqa: E731
+        monkeypatch.setattr("linsketch.hashing.digest", alike)
+    rng, space = np.random.default_rng(1), IntKeys(128)
+    index, rows = KeyIndex(space.limbs), dict[int, int]()
+    for _ in range(20):
+        items = [int(item) for item in rng.permutation(60)[: rng.integers(0, 15)]]
+        found = index.add(space.encode(items).keys).tolist()
+        for item, row in zip(items, found, strict=True):
+            assert rows.setdefault(item, row) == row
+    assert sorted(rows.values()) == list(range(len(index)))
+    everything = index.find(space.encode(range(60)).keys).tolist()
+    assert everything == [rows.get(item, -1) for item in range(60)]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch import Ring, RingVector, Segment
 from linsketch.errors import ProtocolError, RefusalError, RoundFailed
-from linsketch.ledger import FileLedger
+from linsketch.records.ledger import FileLedger
 from linsketch.securesum import (
     MemoryLedger,
     Parameters,
@@ -215,11 +215,11 @@ def test_one_contribution_to_a_campaign(tmp_path: Path) -> None:
     """
     path = tmp_path / "ledger.sqlite"
     play = Play(4, 3, 2, campaign=b"plan")
-    play.clients[0] = masked.Client(play.session, 0, play.vectors[0], FileLedger(path))
+    play.clients[0] = masked.MaskedClient(play.session, 0, play.vectors[0], FileLedger(path))
     play.answers[0] = play.clients[0].start()
     first = run(play, [4] * 4)
     again = Play(4, 3, 2, b"round 2", campaign=b"plan")  # a new process: only the file is left
-    again.clients[0] = masked.Client(again.session, 0, again.vectors[0], FileLedger(path))
+    again.clients[0] = masked.MaskedClient(again.session, 0, again.vectors[0], FileLedger(path))
     again.answers[0] = again.clients[0].start()
     messages = again.stage(range(4))
     again.reply(messages)
@@ -248,7 +248,7 @@ def test_the_note_comes_before_the_vector() -> None:
             return not entry
 
     play, ledger = Play(4, 3, 2), Full()
-    play.clients[0] = masked.Client(play.session, 0, play.vectors[0], ledger)
+    play.clients[0] = masked.MaskedClient(play.session, 0, play.vectors[0], ledger)
     play.answers[0] = play.clients[0].start()
     play.reply(play.stage(range(4)))
     ledger.full = True
@@ -262,24 +262,26 @@ def test_forged_clients_need_signatures() -> None:
     """With a directory, a server that plays the neighbours itself is not believed."""
     identities = [Ed25519PrivateKey.generate() for _ in range(5)]
     directory = {i: key.public_key().public_bytes_raw() for i, key in enumerate(identities)}
-    session = masked.Session(RING, b"c", Parameters(5, 4, 3), directory=directory)
+    session = masked.MaskedSession(RING, b"c", Parameters(5, 4, 3), directory=directory)
 
-    def client(number: int, identity: int) -> masked.Client:
-        return masked.Client(session, number, RING.zeros(), MemoryLedger(), identities[identity])
+    def client(number: int, identity: int) -> masked.MaskedClient:
+        return masked.MaskedClient(
+            session, number, RING.zeros(), MemoryLedger(), identities[identity]
+        )
 
     clients = [client(i, i) for i in range(5)]
-    server = masked.Server(session, range(5))
+    server = masked.MaskedServer(session, range(5))
     for each in clients:
         server.receive(each.number, each.start())
     messages = server.advance()
     assert clients[0].receive(messages[0])
     forged = client(1, 2)
     with pytest.raises(RefusalError, match="did not sign"):
-        masked.Server(session, range(5)).receive(1, forged.start())
+        masked.MaskedServer(session, range(5)).receive(1, forged.start())
     with pytest.raises(RefusalError, match="did not sign"):
         clients[1].receive(altered(messages[1], 8 + 5))
     with pytest.raises(ProtocolError, match="signs"):
-        masked.Client(session, 0, RING.zeros(), MemoryLedger())
+        masked.MaskedClient(session, 0, RING.zeros(), MemoryLedger())
 
 
 def test_secrets_are_dropped_and_not_shown() -> None:
@@ -323,9 +325,9 @@ def test_other_mask_keys_are_noticed() -> None:
 
 def test_too_few_vectors_are_never_unmasked() -> None:
     """With fewer vectors than planned for nobody is asked for shares, and nobody would give any."""
-    session = masked.Session(RING, b"", Parameters(6, 5, 2, least=5))
-    clients = [masked.Client(session, i, RING.zeros(), MemoryLedger()) for i in range(6)]
-    server = masked.Server(session, range(6))
+    session = masked.MaskedSession(RING, b"", Parameters(6, 5, 2, least=5))
+    clients = [masked.MaskedClient(session, i, RING.zeros(), MemoryLedger()) for i in range(6)]
+    server = masked.MaskedServer(session, range(6))
     answers = {c.number: c.start() for c in clients}
     for _ in range(2):
         for number, answer in answers.items():
@@ -348,19 +350,19 @@ def test_clients_that_forget_between_steps() -> None:
     messages = play.stage(everybody)
     for _ in range(3):
         play.clients = [
-            masked.Client.recalled(play.session, c.memory(), play.ledgers[c.number])
+            masked.MaskedClient.recalled(play.session, c.memory(), play.ledgers[c.number])
             for c in play.clients
         ]
         play.reply(messages)
         messages = play.stage(everybody)
     assert play.server.result is not None
     assert play.server.result.vector == RING.sum(play.vectors)
-    fresh = masked.Client(play.session, 0, play.vectors[0], MemoryLedger())
+    fresh = masked.MaskedClient(play.session, 0, play.vectors[0], MemoryLedger())
     with pytest.raises(ProtocolError, match="nothing to remember"):
         fresh.memory()
-    other = masked.Session(RING, b"round 2", Parameters(5, 4, 3))
+    other = masked.MaskedSession(RING, b"round 2", Parameters(5, 4, 3))
     with pytest.raises(ProtocolError, match="another session"):
-        masked.Client.recalled(other, play.clients[0].memory(), play.ledgers[0])
+        masked.MaskedClient.recalled(other, play.clients[0].memory(), play.ledgers[0])
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
@@ -371,7 +373,7 @@ def test_a_copy_of_the_memory_gives_no_second_answer(step: int) -> None:
     """
     play = Play(5, 4, 3)
     messages = play.until(step)
-    copy = masked.Client.recalled(play.session, play.clients[0].memory(), play.ledgers[0])
+    copy = masked.MaskedClient.recalled(play.session, play.clients[0].memory(), play.ledgers[0])
     play.clients[0].receive(messages[0])
     with pytest.raises(RefusalError, match="one only"):
         copy.receive(messages[0])
@@ -379,10 +381,10 @@ def test_a_copy_of_the_memory_gives_no_second_answer(step: int) -> None:
 
 def test_fewer_clients_than_planned_for() -> None:
     """Parameters hold for as many as were planned: below, clients and server refuse."""
-    session = masked.Session(RING, b"", Parameters(10, 6, 4, least=9))
-    clients = [masked.Client(session, i, RING.zeros(), MemoryLedger()) for i in range(10)]
+    session = masked.MaskedSession(RING, b"", Parameters(10, 6, 4, least=9))
+    clients = [masked.MaskedClient(session, i, RING.zeros(), MemoryLedger()) for i in range(10)]
     adverts = {c.number: c.start() for c in clients}
-    server = masked.Server(session, range(10))
+    server = masked.MaskedServer(session, range(10))
     for number in range(8):
         server.receive(number, adverts[number])
     with pytest.raises(RoundFailed, match="it takes 9"):
@@ -392,9 +394,9 @@ def test_fewer_clients_than_planned_for() -> None:
 def test_masked_vectors_look_random() -> None:
     """Two equal inputs give unrelated bytes, and a masked vector is uniform over the ring."""
     ring = Ring((Segment(20_000, 16), Segment(20_000, 13)))
-    session = masked.Session(ring, b"c", Parameters(3, 2, 2))
-    clients = [masked.Client(session, i, ring.zeros(), MemoryLedger()) for i in range(3)]
-    server = masked.Server(session, range(3))
+    session = masked.MaskedSession(ring, b"c", Parameters(3, 2, 2))
+    clients = [masked.MaskedClient(session, i, ring.zeros(), MemoryLedger()) for i in range(3)]
+    server = masked.MaskedServer(session, range(3))
     answers = {c.number: c.start() for c in clients}
     for _ in range(2):
         for number, answer in answers.items():

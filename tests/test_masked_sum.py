@@ -120,7 +120,7 @@ def test_a_server_takes_each_message_once() -> None:
     assert server.result.vector == RING.sum(play.vectors)
     for bad in ([1, 1, 2], [1, 2], range(6)):
         with pytest.raises(ProtocolError):
-            masked.Server(play.session, bad)
+            masked.MaskedServer(play.session, bad)
 
 
 def test_wrong_shares_fail_the_round() -> None:
@@ -143,18 +143,18 @@ def test_wrong_shares_fail_the_round() -> None:
 
 def test_vectors_are_checked() -> None:
     """Another length or modulus, entries too large, floats: typed errors, before anything."""
-    session = masked.Session(RING, b"c", Parameters(3, 2, 2))
+    session = masked.MaskedSession(RING, b"c", Parameters(3, 2, 2))
     other = Ring((Segment(5, 2**14), Segment(6, 509), Segment(6, largest_prime(17))))
     high = RingVector(RING, tuple(np.full(6, 2**20, np.uint64) for _ in range(3)))
     floats = RingVector(RING, tuple(np.full(6, np.nan) for _ in range(3)))
     for vector in (other.zeros(), high, floats):
         with pytest.raises(VectorError):
-            masked.Client(session, 0, vector, MemoryLedger())
+            masked.MaskedClient(session, 0, vector, MemoryLedger())
 
 
 def test_shares_are_small() -> None:
     """At 1,000 clients the protocol adds less than 5 KB to what a client sends."""
-    session = masked.Session(RING, b"", MaskedSum().planned(1000))
+    session = masked.MaskedSession(RING, b"", MaskedSum().planned(1000))
     assert session.traffic.up - session.traffic.vector < 5_000
 
 
@@ -273,9 +273,9 @@ def test_bad_keys_and_numbers() -> None:
             play.server.receive(0, frame(1, play.session.tag, 0, bytes(body)))
     for number in (-1, 2**32 - 1, "x", None, True, 1.5):
         with pytest.raises(ProtocolError, match="numbered"):
-            masked.Client(play.session, number, RING.zeros(), MemoryLedger())  # type: ignore[arg-type]
+            masked.MaskedClient(play.session, number, RING.zeros(), MemoryLedger())  # type: ignore[arg-type]
         with pytest.raises(ProtocolError, match="numbered"):
-            masked.Server(play.session, [1, 2, number])  # type: ignore[list-item]
+            masked.MaskedServer(play.session, [1, 2, number])  # type: ignore[list-item]
     wider = Ring(tuple(Segment(s.length, 2**20) for s in RING.segments))
     with pytest.raises(VectorError, match="another ring"):
-        masked.Client(play.session, 0, wider.zeros(), MemoryLedger())
+        masked.MaskedClient(play.session, 0, wider.zeros(), MemoryLedger())

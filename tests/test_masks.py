@@ -202,7 +202,7 @@ def test_the_table_in_the_docs() -> None:
         cells = [f"{clients:,}"]
         for split in (False, True):
             p = choose_parameters(clients, split_view_safe=split)
-            traffic = masked.Session(RING, b"", p).traffic
+            traffic = masked.MaskedSession(RING, b"", p).traffic
             extra = f"{traffic.up - traffic.vector:,} / {traffic.down:,}"
             cells += [str(p.neighbours), str(p.threshold), extra]
         assert f"| {' | '.join(cells)} |" in page

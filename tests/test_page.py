@@ -3,23 +3,23 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from linsketch import Clients, Transcript, Utf8Keys, campaign, plan_campaign
-from linsketch.report.charts import LogScale, ticks
-from linsketch.report.outcome import outcome
-from linsketch.report.page import page
+from linsketch import Clients, Outcome, Rehearsal, Transcript, Utf8Keys, campaign, plan_campaign
+from linsketch.results.charts import LogScale, ticks
+from linsketch.results.outcome import outcome_in
+from linsketch.results.page import page
 
 EVIL = "<script>alert(1)</script>"
 CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Return an outcome with awkward items and a truth."""
     plan = plan_campaign(
         rounds=3,
@@ -35,10 +35,10 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     path = tmp_path_factory.mktemp("page") / "t.sqlite"
     with Transcript.create(path, plan) as transcript:
-        campaign.run(plan, [Clients([own] * 20)] * 3, transcript=transcript)
+        campaign.run(plan, Rehearsal([Clients([own] * 20)] * 3), transcript=transcript)
         truth = [[item, 60 * count] for item, count in own.items()]
         transcript.keep_fact("truth", {"before": truth, "after": truth})
-        return outcome(transcript, "scale")
+        return outcome_in(transcript)
 
 
 class Reader(HTMLParser):
@@ -55,7 +55,7 @@ class Reader(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
 
 
-def test_the_page_is_self_contained_and_safe(result: dict[str, Any]) -> None:
+def test_the_page_is_self_contained_and_safe(result: Outcome) -> None:
     """No address, no script, no foreign tag, whatever the items are called."""
     text = page(result)
     reader = Reader()
@@ -68,21 +68,20 @@ def test_the_page_is_self_contained_and_safe(result: dict[str, Any]) -> None:
     assert "default-src 'none'" in text
 
 
-def test_the_page_says_what_came_out(result: dict[str, Any]) -> None:
+def test_the_page_says_what_came_out(result: Outcome) -> None:
     """Items with errors, bytes, rounds, truth and the plan are on it."""
     text = page(result)
     assert "naïve 🙂" in text
-    assert f"{result['bytes_per_user_round']:,}" in text
+    assert f"{result.bytes_per_user_round:,}" in text
     assert text.count("<svg") == 4
     assert "Against the truth" in text
-    assert result["plan_id"][:16] in text
+    assert result.plan.plan_id[:16] in text
     assert "No differential privacy is claimed" in text.replace("\n", " ")
 
 
-def test_nothing_found_is_said(result: dict[str, Any]) -> None:
+def test_nothing_found_is_said(result: Outcome) -> None:
     """A campaign without heavy hitters, or without rounds, has a page too."""
-    none = {**result, "heavy_hitters": [], "rounds": []}
-    none["failed_rounds"] = {"rounds": [2], "counted_as": "zero"}
+    none = replace(result, items=(), rounds=(), failed_rounds=(2,), counted_as="zero")
     text = page(none)
     assert "No item reached the threshold" in text
     assert "count as zero" in text
@@ -103,7 +102,7 @@ def test_axes(most: float) -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here: apt install chromium")
 @pytest.mark.parametrize("width", [500, 1200])
-def test_in_a_browser(result: dict[str, Any], tmp_path: Path, width: int) -> None:
+def test_in_a_browser(result: Outcome, tmp_path: Path, width: int) -> None:
     """A browser without network draws it, on narrow and wide screens, nothing sticking out."""
     assert CHROMIUM is not None
     file = tmp_path / "page.html"
@@ -130,3 +129,21 @@ def test_in_a_browser(result: dict[str, Any], tmp_path: Path, width: int) -> Non
     browse(f"--screenshot={shot}")
     assert shot.read_bytes().startswith(b"\x89PNG")
     assert shot.stat().st_size > 10_000
+
+
+ALLOWED = {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_in_a_notebook(result: Outcome) -> None:
+    """Outcomes, servers and peels show themselves as tables, whatever the items are called."""
+    server = campaign.run(result.plan, Rehearsal([Clients([{EVIL: 2, "tea": 40}] * 20)] * 3))
+    peel = server.rounds[0].peels[0]
+    for shown in (result, server, peel):
+        text = shown._repr_html_()
+        reader = Reader()
+        reader.feed(text)
+        assert {"table", "tr", "td"} <= reader.tags <= ALLOWED
+        assert EVIL not in text
+    assert "3 of 3 rounds" in server._repr_html_()
+    assert "Every key was listed" in peel._repr_html_()
+    assert "60 users in 3 of 3 rounds" in result._repr_html_()

@@ -9,18 +9,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linsketch import IntKeys, Plan, RoundTask, Server, Size, Utf8Keys, plan_campaign
-from linsketch.client.subsample import binomial_sample, threshold_sample
+from linsketch import (
+    IntKeys,
+    Plan,
+    RoundTask,
+    Server,
+    Size,
+    Utf8Keys,
+    plan_campaign,
+    plan_histogram,
+)
 from linsketch.errors import LinsketchError, PlanningError, TaskError
 from linsketch.keys import parse_keys
-from linsketch.plan import Sampling, largest_total
+from linsketch.methods import Adaptive, CountMedian, Fixed, Proven, Slots, Unsampled
+from linsketch.plan import METHODS
 from linsketch.randomness import system_states
-from linsketch.task import Table, check_task, message
-from tests.campaigns import people, plan_for
+from linsketch.round import RoundSketch, TableShape
+from linsketch.sampling import Sampling, binomial_sample, largest_total, threshold_sample
+from tests.campaigns import method_of, people, plan_for, with_options
 
-PLAN = plan_campaign(
-    rounds=3, users_per_round=100, items_per_user=5, keys=Utf8Keys(8), seed=b"plan", threshold=20
-).plan
+NUMBERS: dict[str, Any] = {
+    "rounds": 3,
+    "users_per_round": 100,
+    "items_per_user": 5,
+    "keys": Utf8Keys(8),
+    "seed": b"plan",
+}
+PLAN = plan_campaign(**NUMBERS, threshold=20, method="adaptive").plan
+FIXED = plan_campaign(**NUMBERS, threshold=20, method="fixed").plan
 
 
 @given(
@@ -28,7 +44,7 @@ PLAN = plan_campaign(
     st.integers(2, 1000),
     st.integers(1, 20),
     st.sampled_from(["utf8:3", "bytes:9", "int:20", "text:3"]),
-    st.sampled_from(["adaptive", "fixed", "unsampled", "proven", "count-median"]),
+    st.sampled_from(list(METHODS)),
     st.binary(min_size=1, max_size=64),
 )
 def test_json_round_trip(
@@ -52,33 +68,23 @@ def test_json_round_trip(
 
 
 def test_the_identity_is_fixed() -> None:
-    """The canonical form is part of the format: this identity must never change."""
-    assert PLAN.plan_id == "c3895550cff4a3ba5fca987365e7bd2d57fcfe8a45a521ed194f8e3b30b6fb6d"
+    """The canonical form is part of the format: this identity changes with its version only."""
+    assert PLAN.plan_id == "8fcbe36fbca07de7e1aaa62ade270a074a7e10ab17ca8bba8fc526aa0968e20c"
 
 
 def test_every_field_is_in_the_identity() -> None:
     """Two plans that differ in anything have different identities."""
     others: dict[str, Any] = {
-        "method": "fixed",
+        "method": FIXED.method,
         "rounds": 4,
         "users_per_round": 101,
         "items_per_user": 6,
         "keys": Utf8Keys(9),
         "budget": PLAN.budget + 1,
-        "sampling_threshold": 2.0,
         "seed": b"other",
         "threshold": 21,
         "failure_probability": 0.01,
-        "table_failure_probability": 0.02,
-        "repetitions": 3,
-        "sketch_rows": 1,
-        "sketch_width": 1,
-        "layout": "paper",
-        "sampling": "binomial",
         "smallest_cohort": 3,
-        "slots_from": 4,
-        "most_slots": 5,
-        "smallest_slice": 7,
     }
     assert {*others, "error"} == {field.name for field in fields(Plan)}
     plans = [replace(PLAN, **{name: value}) for name, value in others.items()]
@@ -86,10 +92,57 @@ def test_every_field_is_in_the_identity() -> None:
     assert len({plan.plan_id for plan in [PLAN, *plans]}) == len(plans) + 1
 
 
+OPTIONS: dict[str, Any] = {
+    "layout": "paper",
+    "table_failure_probability": 0.02,
+    "sampling_threshold": 2.5,
+    "sampling": "binomial",
+    "largest_t_change": 3.0,
+    "repetitions": 3,
+    "sketch_rows": 3,
+    "sketch_width": 7,
+    "slots_from": 4,
+    "most_slots": 5,
+    "smallest_slice": 7,
+    "rows": 9,
+    "width": 8,
+}
+
+
+def test_every_option_is_in_the_identity() -> None:
+    """Two methods that differ in an option have different identities, and come back from JSON."""
+    tried = set()
+    for kind in (Adaptive, Fixed, Unsampled, Proven, CountMedian, Slots):
+        method = kind(sampling="threshold") if kind is Slots else kind()
+        plans = [replace(PLAN, method=method)]
+        plans += [with_options(plans[0], **{name: OPTIONS[name]}) for name in kind.options()]
+        assert len({plan.plan_id for plan in plans}) == len(kind.options()) + 1
+        assert [Plan.from_json(plan.to_json()) for plan in plans] == plans
+        tried |= set(kind.options())
+    assert tried == set(OPTIONS)
+
+
+def test_options_of_other_methods_are_refused() -> None:
+    """An option that a method does not have is refused by name, with those that it has."""
+    with pytest.raises(PlanningError, match=r"adaptive has no option 'slots_from'. It has: layout"):
+        plan_campaign(**NUMBERS, threshold=20, method="adaptive", slots_from=3)
+    with pytest.raises(PlanningError, match="no method 'magic'; there are adaptive, "):
+        plan_campaign(**NUMBERS, threshold=20, method="magic")
+    with pytest.raises(PlanningError, match="take proven or slots"):
+        plan_histogram(**NUMBERS, error=20, method="adaptive")
+    chosen = plan_campaign(**NUMBERS, threshold=20, method=Adaptive(layout="paper")).plan
+    assert method_of(chosen).layout == "paper"
+    good = PLAN.to_json()
+    bad: Any
+    for bad in ({"slots": {}}, {"magic": {}}, {}, {"adaptive": 5}, "adaptive", None):
+        with pytest.raises(PlanningError):
+            Plan.from_json({**good, "method": bad})
+
+
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("method", "magic", "adaptive"),
+        ("method", "adaptive", "an object like"),
         ("rounds", 0, "rounds"),
         ("threshold", 0, "threshold"),
         ("threshold", 10**6, "no item can reach"),
@@ -98,7 +151,6 @@ def test_every_field_is_in_the_identity() -> None:
         ("seed", b"", "seed"),
         ("smallest_cohort", 1, "smallest_cohort"),
         ("failure_probability", 1.0, "between 0 and 1"),
-        ("sampling_threshold", 1.0000001, "multiple"),
         ("users_per_round", 10**9, "2\\*\\*40"),
         ("keys", "utf8:8", "keys"),
     ],
@@ -112,11 +164,11 @@ def test_plan_refusals(field: str, value: Any, says: str) -> None:
 
 def test_equal_plans_have_one_identity() -> None:
     """1 and 1.0 are one t, and true is none."""
-    assert (
-        replace(PLAN, sampling_threshold=2).plan_id == replace(PLAN, sampling_threshold=2.0).plan_id
-    )
-    with pytest.raises(PlanningError):
-        replace(PLAN, sampling_threshold=True)
+    one, same = (with_options(PLAN, sampling_threshold=t) for t in (2, 2.0))
+    assert one.plan_id == same.plan_id
+    for bad in (True, 1.0000001, 0.5, "2"):
+        with pytest.raises(PlanningError):
+            with_options(PLAN, sampling_threshold=bad)
 
 
 def test_other_versions_and_fields_are_refused() -> None:
@@ -124,7 +176,7 @@ def test_other_versions_and_fields_are_refused() -> None:
     good = PLAN.to_json()
     bad: Any
     for bad in (
-        {**good, "version": 2},
+        {**good, "version": 1},
         {**good, "surprise": 1},
         {name: value for name, value in good.items() if name != "rounds"},
         {**good, "seed": "xyz"},
@@ -139,23 +191,23 @@ def test_other_versions_and_fields_are_refused() -> None:
 
 def test_task_refusals() -> None:
     """A client refuses tasks of another plan, round, sampling, table or budget."""
-    plan = replace(PLAN, method="fixed")
+    plan = FIXED
     task = Server(plan).open_round()
     assert task.table is not None
-    small = Table(task.table.size, 5, task.table.capacity)
-    large = Table(Size(3, 3, 10**6), task.table.max_count, task.table.capacity)
+    small = TableShape(task.table.size, 5, task.table.capacity)
+    large = TableShape(Size(3, 3, 10**6), task.table.max_count, task.table.capacity)
     wrongs = {
         "for plan": replace(task, plan_id=PLAN.plan_id),
         "Round 4": replace(task, round=4),
         "samples with": replace(task, sampling_threshold=task.sampling_threshold + 1),
         "holds counts": replace(task, table=small),
         "bytes": replace(task, table=large),
-        "none where": replace(task, table=None),
+        "has no table": replace(task, table=None),
     }
     for says, wrong in wrongs.items():
         with pytest.raises(TaskError, match=says):
-            check_task(plan, wrong)
-    check_task(plan, task)
+            RoundSketch.of(plan, wrong)
+    RoundSketch.of(plan, task)
     for bad in (0, True, "1", 1.5):
         with pytest.raises(PlanningError, match="round"):
             replace(task, round=bad)  # type: ignore[arg-type]
@@ -163,7 +215,7 @@ def test_task_refusals() -> None:
 
 def test_tampered_task_json_is_refused() -> None:
     """Whatever one changes in a task's JSON, it is no task of the plan any more."""
-    plan = replace(PLAN, method="fixed")
+    plan = FIXED
     good = Server(plan).open_round().to_json(plan)
     for name, value in {
         "plan_id": "0" * 64,
@@ -200,14 +252,27 @@ def test_sums_split_like_they_were_joined() -> None:
     """A message of several tables and a sketch is one vector, and comes apart again."""
     population = people()
     plan = plan_for(population, method="proven", failure_probability=0.3)
-    plan = replace(plan, sketch_rows=3, sketch_width=5, budget=plan.budget + 100)
+    plan = with_options(plan, sketch_rows=3, sketch_width=5)
+    plan = replace(plan, budget=plan.budget + 100)
     task = Server(plan).open_round()
-    parts = message(plan, task)
+    sketch = RoundSketch.of(plan, task)
     (total,) = population.cohorts()[0].contributions(plan, task)
-    pieces = parts.split(total.vector)
-    assert len(pieces) == plan.repetitions + 1
-    assert parts.join(pieces) == total.vector
-    assert parts.ring.wire_bytes <= plan.budget
+    parts = sketch.split(total.vector)
+    assert len(parts.tables) == method_of(plan).repetitions > 1
+    assert parts.sketch is not None
+    assert parts.slots is None
+    pieces = [array for part in (*parts.tables, parts.sketch) for array in part.arrays]
+    assert sketch.ring.vector(pieces) == total.vector
+    assert sketch.ring.wire_bytes <= plan.budget
+    with pytest.raises(TaskError, match="one group"):
+        sketch.split(total.vector, group=1)
+
+
+def test_layouts_are_built_once() -> None:
+    """The layout of a plan and a task is the same object wherever it is asked for."""
+    task = Server(PLAN).open_round()
+    again = RoundTask.from_json(task.to_json(PLAN), Plan.from_json(PLAN.to_json()))
+    assert RoundSketch.of(PLAN, again) is RoundSketch.of(PLAN, task)
 
 
 def test_parse_keys() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from linsketch import ROOT, IntKeys, TextKeys, Utf8Keys, plan_campaign, plan_histogram
 from linsketch.errors import PlanningError
-from linsketch.planner.proofs import heavy_constants, printed_constants, sketch_shape
+from linsketch.methods.proofs import heavy_constants, printed_constants, sketch_shape
 from linsketch.tails import binomial_tail, smallest_bound
-from tests.campaigns import conduct, people, plan_for
+from tests.campaigns import conduct, method_of, people, plan_for
 
 PAPER: dict[str, Any] = {
     "rounds": 30,
@@ -87,11 +87,11 @@ def test_sketch_shape_satisfies_the_proof() -> None:
 
 def test_budget_and_threshold_lead_to_each_other() -> None:
     """A threshold's budget gives a threshold no larger; a larger budget a smaller threshold."""
-    there = plan_campaign(**PAPER, threshold=50)
-    back = plan_campaign(**PAPER, budget=there.plan.budget)
+    there = plan_campaign(**PAPER, threshold=50, method="adaptive")
+    back = plan_campaign(**PAPER, budget=there.plan.budget, method="adaptive")
     assert back.plan.threshold is not None
     assert 40 <= back.plan.threshold <= 60
-    thresholds = [plan_campaign(**PAPER, budget=b).plan.cut for b in (500, 2_000, 8_000, 32_000)]
+    thresholds = [plan_campaign(**PAPER, budget=b).plan.cutoff for b in (500, 2_000, 8_000, 32_000)]
     assert thresholds == sorted(thresholds, reverse=True)
     assert thresholds[-1] < thresholds[0]
 
@@ -107,17 +107,26 @@ def test_nothing_exceeds_the_budget(method: Any) -> None:
 
 def test_methods_choose_their_sampling() -> None:
     """Section 7's rules: t0 = M / capacity; fixed at most τ/2; unsampled 1; proven τ/2."""
-    adaptive = plan_campaign(**PAPER, threshold=50, budget=1000)
-    assert adaptive.plan.sampling_threshold == pytest.approx(10_000 / adaptive.capacity, rel=1e-3)
-    fixed = plan_campaign(**PAPER, threshold=50, budget=1000, method="fixed")
-    assert fixed.plan.sampling_threshold == 25.0
-    assert plan_campaign(**PAPER, threshold=50, method="unsampled").plan.sampling_threshold == 1
-    proven = plan_campaign(**PAPER, threshold=51, method="proven")
-    assert proven.plan.sampling_threshold == 25.5
-    known = plan_campaign(
-        **{**PAPER, "items_per_user": 50}, threshold=50, budget=1000, mean_items_per_user=1
+    adaptive = plan_campaign(**PAPER, threshold=50, budget=1000, method="adaptive")
+    assert method_of(adaptive.plan).sampling_threshold == pytest.approx(
+        10_000 / adaptive.capacity, rel=1e-3
     )
-    assert known.plan.sampling_threshold < adaptive.plan.sampling_threshold * 1.5
+    fixed = plan_campaign(**PAPER, threshold=50, budget=1000, method="fixed")
+    assert method_of(fixed.plan).sampling_threshold == 25.0
+    unsampled = plan_campaign(**PAPER, threshold=50, method="unsampled")
+    assert method_of(unsampled.plan).sampling_threshold == 1
+    proven = plan_campaign(**PAPER, threshold=51, method="proven")
+    assert method_of(proven.plan).sampling_threshold == 25.5
+    known = plan_campaign(
+        **{**PAPER, "items_per_user": 50},
+        threshold=50,
+        budget=1000,
+        mean_items_per_user=1,
+        method="adaptive",
+    )
+    assert (
+        method_of(known.plan).sampling_threshold < method_of(adaptive.plan).sampling_threshold * 1.5
+    )
 
 
 def test_unsampled_decodes_as_a_whole() -> None:
@@ -133,10 +142,10 @@ def test_proven_budget() -> None:
     """From a budget the proven planner takes the smallest threshold that fits, and says if none."""
     forecast = plan_campaign(**PAPER, budget=50_000, method="proven")
     assert forecast.bytes_per_user_round <= 50_000
-    tighter = plan_campaign(**PAPER, threshold=forecast.plan.cut - 1, method="proven")
+    tighter = plan_campaign(**PAPER, threshold=forecast.plan.cutoff - 1, method="proven")
     assert tighter.bytes_per_user_round > 50_000
     with pytest.raises(PlanningError, match="that takes"):
-        plan_campaign(**PAPER, threshold=forecast.plan.cut, budget=1000, method="proven")
+        plan_campaign(**PAPER, threshold=forecast.plan.cutoff, budget=1000, method="proven")
 
 
 @pytest.mark.parametrize("method", ["adaptive", "fixed", "unsampled", "count-median"])
@@ -161,9 +170,9 @@ def test_histogram_branches() -> None:
         "seed": b"s",
     }
     exact = plan_histogram(**numbers, error=4)
-    assert (exact.plan.method, exact.plan.sketch_rows) == ("unsampled", 0)
+    assert exact.plan.method.name == "unsampled"
     hybrid = plan_histogram(**numbers, error=50_000)
-    assert hybrid.plan.sketch_rows > 0
+    assert method_of(hybrid.plan).sketch_rows > 0
     assert hybrid.bytes_per_user_round < exact.bytes_per_user_round
     assert hybrid.lower_bound_words == 16
 
@@ -179,9 +188,10 @@ def test_large_numbers() -> None:
     """Where one way to plan ends, another is taken, and t never leaves its grid."""
     giant = {**PAPER, "users_per_round": 10**9, "keys": Utf8Keys(8)}
     assert plan_campaign(**giant, budget=10**5, method="proven").bytes_per_user_round <= 10**5
-    assert plan_campaign(**{**giant, "items_per_user": 1000}, budget=200).plan.budget == 200
+    small = {**giant, "items_per_user": 1000, "method": "adaptive"}
+    assert plan_campaign(**small, budget=200).plan.budget == 200
     many = {**PAPER, "users_per_round": 10**6, "items_per_user": 2000}
-    assert plan_histogram(**many, error=10**8).plan.sketch_rows
+    assert method_of(plan_histogram(**many, error=10**8).plan).sketch_rows
     skewed = {**PAPER, "rounds": 2, "users_per_round": 57, "items_per_user": 1001}
     assert plan_campaign(**skewed, mean_items_per_user=11, threshold=50_000).capacity >= 1
 
@@ -190,7 +200,7 @@ def test_proven_with_a_budget_for_everything() -> None:
     """Where the budget holds everything, the smallest threshold is taken: not 1, unasked."""
     numbers: dict[str, Any] = {**PAPER, "users_per_round": 1000, "keys": Utf8Keys(8)}
     exact = plan_campaign(**numbers, threshold=2, method="proven")
-    assert exact.plan.sampling_threshold == 1
+    assert method_of(exact.plan).sampling_threshold == 1
     again = plan_campaign(**numbers, budget=exact.plan.budget, method="proven")
     assert again.plan.threshold == 2
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linsketch import Clients, IntKeys, Population, Server, campaign
-from linsketch.client.histogram import bounded
-from linsketch.client.report import report
+from linsketch import Clients, IntKeys, Population, Rehearsal, Server, campaign, report
 from linsketch.errors import CountError, TaskError
 from linsketch.hashing import Seeds, digest_bytes
+from linsketch.methods import Proven
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts, system_states, user_words
-from linsketch.task import message
+from linsketch.round import RoundSketch
+from linsketch.sampling import bounded
 from tests.campaigns import KEYS, people, plan_for, sampled_plan
 
 
@@ -45,7 +45,10 @@ PLANS = {
     "proven": lambda p: plan_for(p, most=4, method="proven", failure_probability=0.4),
     "count-median": lambda p: plan_for(p, most=4, method="count-median"),
     "with a sketch": lambda p: replace(
-        sampled_plan(p, 2.5, most=4), sketch_rows=3, sketch_width=11, error=20, threshold=None
+        plan_for(p, most=4, method="fixed", budget=100_000),
+        method=Proven(sampling_threshold=2.5, repetitions=2, sketch_rows=3, sketch_width=11),
+        error=20,
+        threshold=None,
     ),
 }
 
@@ -61,7 +64,7 @@ def test_one_encode_equals_a_report_of_each_user(name: str) -> None:
         for word, own in histograms(population, 1)
     ]
     (together,) = population.bounded(4).cohorts()[0].contributions(plan, task)
-    ring = message(plan, task).ring
+    ring = RoundSketch.of(plan, task).ring
     assert ring.sum(each.vector for each in reports).pack() == together.vector.pack()
     assert together.users == len(reports)
     beyond = sum(each.beyond_bound for each in reports)
@@ -200,5 +203,5 @@ def test_clients_report_like_devices() -> None:
     population = people(rounds=1)
     plan = plan_for(population, method="unsampled", threshold=30)
     clients = Clients([{7: 2, 9: 1}] * 20)
-    found = campaign.run(plan, [clients]).heavy_hitters()
+    found = campaign.run(plan, Rehearsal([clients])).heavy_hitters()
     assert [(e.item, e.estimate, e.stderr, e.rounds) for e in found] == [(7, 40.0, 0.0, (1,))]

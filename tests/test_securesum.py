@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch.errors import ProtocolError, RefusalError, RoundFailed
-from linsketch.ledger import FileLedger
+from linsketch.records.ledger import FileLedger
 from linsketch.securesum import (
     ClearSum,
     Contribution,

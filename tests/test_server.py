@@ -6,14 +6,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from linsketch import Clients, IntKeys, Population, Server, campaign, plan_campaign, plan_histogram
+from linsketch import (
+    Clients,
+    Contribution,
+    IntKeys,
+    Population,
+    Rehearsal,
+    Server,
+    campaign,
+    plan_campaign,
+    plan_histogram,
+)
 from linsketch.errors import PlanningError, RoundFailed, TaskError, VectorError
-from linsketch.plan import Sampling
+from linsketch.methods.adaptive import halfway
 from linsketch.randomness import cohorts, user_words
-from linsketch.server import halfway
+from linsketch.round import RoundSketch
+from linsketch.sampling import Sampling
 from linsketch.sketch.peel import Status
 from linsketch.tails import binomial_tail
-from tests.campaigns import conduct, people, plan_for, sampled_plan, truth
+from tests.campaigns import conduct, method_of, people, plan_for, sampled_plan, truth, with_options
 
 
 def test_unsampled_is_exact() -> None:
@@ -49,7 +60,7 @@ def test_estimates_are_unbiased_and_errors_honest(sampling: Sampling, t: float) 
             seed,
         )
         plan = sampled_plan(population, t, sampling=sampling)
-        found = {e.item: e for e in campaign.run(plan, population.cohorts()).histogram()}
+        found = {e.item: e for e in campaign.run(plan, Rehearsal(population.cohorts())).histogram()}
         for item, count in counts.items():
             estimate = found.get(item)
             errors[item].append(
@@ -79,7 +90,7 @@ def test_failed_rounds_are_named_and_scaled_or_zero() -> None:
             vector = vector.ring.vector(
                 rng.integers(0, segment.modulus, segment.length) for segment in vector.ring.segments
             )
-        server.close_round(task, vector, total.users)
+        server.close_round(task, [Contribution(vector, total.users)])
     assert server.failed_rounds == [3]
     assert server.rounds[2].status in ("partial", "undecodable")
     top = max(truth(population).items(), key=lambda pair: pair[1])
@@ -107,10 +118,13 @@ def test_scaling_up_states_its_error() -> None:
             3,
             seed,
         )
-        server = conduct(population, method="unsampled", threshold=1)
-        lost = server.rounds[1]
-        peel = lost.peels[0]
-        server.rounds[1] = replace(lost, peels=(replace(peel, status=Status.PARTIAL),))
+        whole = conduct(population, method="unsampled", threshold=1)
+        server = Server(whole.plan)
+        for number, closed in enumerate(whole.rounds):
+            (reading,) = closed.readings
+            peel = replace(reading.peels[0], status=Status.PARTIAL)
+            partial = replace(closed, readings=(replace(reading, peels=(peel,)),))
+            server.history.add(partial if number == 1 else closed)
         found = {e.item: e for e in server.heavy_hitters("scale")}[2]
         ratios.append((found.estimate - 60) / found.stderr)
     assert abs(np.mean(ratios)) < 0.4
@@ -128,15 +142,21 @@ def test_adaptive_fills_the_table() -> None:
     """From a bad start t moves until the table is about full, and never below 1."""
     population = people(rounds=14, users=3000, items=5000, mean=4)
     plan = plan_for(population, budget=900, threshold=100)
-    plan = replace(plan, sampling_threshold=16 * plan.sampling_threshold)
-    server = campaign.run(plan, population.cohorts())
+    plan = with_options(plan, sampling_threshold=16 * method_of(plan).sampling_threshold)
+    server = campaign.run(plan, Rehearsal(population.cohorts()))
     loads = [r.estimated_keys / r.task.table.capacity for r in server.rounds if r.task.table]
     assert loads[0] < 0.5
     assert all(0.6 < load < 1.5 for load in loads[-5:])
-    rich = campaign.run(plan_for(population, budget=10**6), population.cohorts())
+    rich = campaign.run(plan_for(population, budget=10**6), Rehearsal(population.cohorts()))
     assert rich.rounds[-1].task.sampling_threshold == 1.0
-    own = campaign.run(plan, population.cohorts(), update=lambda *_: 7.0)
-    assert own.rounds[3].task.sampling_threshold == 7.0
+    held = with_options(plan, largest_t_change=1.5)
+    bounded = campaign.run(held, Rehearsal(population.cohorts()))
+    ts = [closed.task.sampling_threshold for closed in bounded.rounds]
+    low, high = method_of(held).t_range(held)
+    assert ts[-1] == low > server.rounds[-1].task.sampling_threshold
+    wild = replace(bounded.rounds[0].task, sampling_threshold=high + 1)
+    with pytest.raises(TaskError, match="the plan allows"):
+        RoundSketch.of(held, wild)
 
 
 def test_count_median_says_which_candidates() -> None:
@@ -160,19 +180,19 @@ def test_a_server_refuses_small_cohorts_and_strange_sums() -> None:
     (total,) = population.cohorts()[0].contributions(plan, task)
     for users in (0, 1):
         with pytest.raises(RoundFailed, match="users"):
-            server.close_round(task, total.vector, users)
+            server.close_round(task, [Contribution(total.vector, users)])
     with pytest.raises(TaskError, match="users"):
-        server.close_round(task, total.vector, plan.users_per_round + 1)
+        server.close_round(task, [Contribution(total.vector, plan.users_per_round + 1)])
     with pytest.raises(TaskError, match="cannot follow"):
-        server.close_round(replace(task, round=2), total.vector, 20)
+        server.close_round(replace(task, round=2), [Contribution(total.vector, 20)])
     other = plan_for(population, budget=50_000)
     (foreign,) = population.cohorts()[0].contributions(other, Server(other).open_round())
     with pytest.raises(VectorError):
-        server.close_round(task, foreign.vector, 20)
+        server.close_round(task, [Contribution(foreign.vector, 20)])
     assert server.rounds == []
-    campaign.run(plan, population.cohorts())
+    campaign.run(plan, Rehearsal(population.cohorts()))
     with pytest.raises(PlanningError, match="cohorts"):
-        campaign.run(plan, population.cohorts()[:-1])
+        campaign.run(plan, Rehearsal(population.cohorts()[:-1]))
 
 
 def test_implausible_sums_are_flagged() -> None:
@@ -182,7 +202,7 @@ def test_implausible_sums_are_flagged() -> None:
     server = Server(plan)
     task = server.open_round()
     (total,) = population.cohorts()[0].contributions(plan, task)
-    closed = server.close_round(task, -total.vector, total.users)
+    closed = server.close_round(task, [Contribution(-total.vector, total.users)])
     assert closed.status == "partial"
     assert server.heavy_hitters() == []
 
@@ -192,7 +212,7 @@ def test_an_empty_round_is_no_trouble() -> None:
     plan = plan_campaign(
         rounds=1, users_per_round=9, items_per_user=2, keys=IntKeys(8), seed=b"s", threshold=3
     ).plan
-    server = campaign.run(plan, [Clients([{}] * 9)])
+    server = campaign.run(plan, Rehearsal([Clients([{}] * 9)]))
     assert server.done
     assert server.heavy_hitters() == server.histogram() == []
     with pytest.raises(TaskError, match="closed"):
@@ -269,8 +289,8 @@ def test_algorithm_3_on_concentrated_data() -> None:
             seed=str(run).encode(),
             error=9_000,
         ).plan
-        assert (plan.method, plan.sketch_rows > 0) == ("proven", True)
-        found = {e.item: e for e in campaign.run(plan, population.cohorts()).histogram()}
+        assert (plan.method.name, method_of(plan).sketch_rows > 0) == ("proven", True)
+        found = {e.item: e for e in campaign.run(plan, Rehearsal(population.cohorts())).histogram()}
         counts = truth(population)
         assert max(counts.values()) > 9_000  # there is something to be listed
         off = [
@@ -294,6 +314,8 @@ def test_exact_histogram() -> None:
         seed=b"s",
         error=1,
     ).plan
-    assert not plan.sketch_rows
-    found = {e.item: e.estimate for e in campaign.run(plan, population.cohorts()).histogram()}
+    assert plan.method.name == "unsampled"
+    found = {
+        e.item: e.estimate for e in campaign.run(plan, Rehearsal(population.cohorts())).histogram()
+    }
     assert found == {item: count for item, count in truth(population).items() if count}

@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 from linsketch import (
     BytesKeys,
     Clients,
+    Contribution,
     IntKeys,
     Plan,
     Population,
+    Rehearsal,
     RoundTask,
     Server,
     Transcript,
@@ -25,21 +27,27 @@ from linsketch import (
     campaign,
     plan_campaign,
     plan_histogram,
+    report,
 )
 from linsketch.cli import app
-from linsketch.client.report import report
 from linsketch.errors import CountError, PlanningError, TaskError
-from linsketch.planner.tables import fitting_table
+from linsketch.methods import Adaptive
+from linsketch.methods.slots import DiscoveryRule, SlotRule
+from linsketch.methods.slots.evidence import TAIL, spread, window
 from linsketch.randomness import SimulatedRandomness, cohorts, user_words
-from linsketch.securesum import ClearSum, Contribution
-from linsketch.server.slots import DiscoveryRule, SlotRule, evidence
-from linsketch.server.slots.evidence import TAIL, spread, window
+from linsketch.round import RoundSketch, Slice, slice_places
+from linsketch.securesum import ClearSum
 from linsketch.sketch.slots import SlotClass, Slots
-from linsketch.task import Slice, check_task, in_slice, message
-from tests.campaigns import KEYS, people, plan_for
+from tests.campaigns import KEYS, evidence, method_of, people, plan_for, with_options
 
 PEOPLE = people(rounds=6, users=1500, items=300, mean=2.0)
 PLAN = plan_for(PEOPLE, method="slots", threshold=40, budget=700)
+
+
+def in_slice(plan: Plan, part: Slice | None, keys: Any) -> Any:
+    """Tell which keys lie in a slice."""
+    places = slice_places(plan.seed, keys)
+    return np.ones(len(keys), bool) if part is None else part.holds(places)
 
 
 def tasks_of(server: Server) -> list[RoundTask]:
@@ -50,7 +58,7 @@ def tasks_of(server: Server) -> list[RoundTask]:
 @pytest.fixture(scope="module")
 def finished() -> Server:
     """Return a campaign's server."""
-    return campaign.run(PLAN, PEOPLE.cohorts())
+    return campaign.run(PLAN, Rehearsal(PEOPLE.cohorts()))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500)), max_size=20), st.integers(1, 6))
@@ -103,7 +111,7 @@ def test_users_one_by_one_give_the_same_bytes(finished: Server) -> None:
         assert task.slots
         cohort = PEOPLE.cohorts()[task.round - 1]
         apart = PEOPLE.cohorts(one_by_one=True)[task.round - 1]
-        ring = message(PLAN, task).ring
+        ring = RoundSketch.of(PLAN, task).ring
         together = ClearSum()(ring, cohort.contributions(PLAN, task), b"")
         assert together == ClearSum()(ring, apart.contributions(PLAN, task), b"")
         first = int(PEOPLE.first_users[task.round - 1])
@@ -134,7 +142,7 @@ def test_known_items_are_counted_exactly() -> None:
     items = np.where(rng.random(12_000) < 0.4, 7, rng.integers(0, 200, 12_000))
     crowd = single_items(items, 4, b"heavy")
     plan = plan_for(crowd, method="slots", threshold=50, budget=600)
-    rounds = campaign.run(plan, crowd.cohorts()).rounds
+    rounds = campaign.run(plan, Rehearsal(crowd.cohorts())).rounds
     known = evidence(plan, rounds)
     assert not known.past
     wrapped = 0
@@ -144,7 +152,7 @@ def test_known_items_are_counted_exactly() -> None:
             task = closed.task
             users = slice(*crowd.first_users[task.round - 1 : task.round + 1].tolist())
             count = int((crowd.items[users] == item).sum())
-            width = {name: each.bits for each in task.slots for name in each.items}.get(item)
+            width = {name: each.bits for each in task.slots or () for name in each.items}.get(item)
             if width is not None:
                 expected += count * (width > 0)
                 wrapped += count >= 2**width > 1
@@ -158,7 +166,7 @@ def test_a_campaign_with_slots(finished: Server) -> None:
     """Most heavy items are found, within the errors that are said; the budget holds."""
     truth = PEOPLE.item_totals()
     found = {line.item: line for line in finished.heavy_hitters()}
-    heavy = {item for item, count in truth.items() if count >= PLAN.cut}
+    heavy = {item for item, count in truth.items() if count >= PLAN.cutoff}
     both = len(heavy & found.keys())
     assert 2 * both / (len(heavy) + len(found)) > 0.9
     for item, line in found.items():
@@ -166,7 +174,7 @@ def test_a_campaign_with_slots(finished: Server) -> None:
         assert not line.suspect
     for closed in finished.rounds:
         assert closed.wire_bytes <= PLAN.budget
-        assert closed.down_bytes == len(closed.task.context(PLAN))
+        assert closed.down_bytes == len(RoundSketch.of(PLAN, closed.task).context)
     as_zero = {line.item: line.estimate for line in finished.histogram("zero")}
     assert sum(as_zero.values()) < 1.2 * sum(truth.values())
 
@@ -174,13 +182,14 @@ def test_a_campaign_with_slots(finished: Server) -> None:
 def test_resumed_servers_ask_the_same(finished: Server, tmp_path: Path) -> None:
     """Tasks are a pure function of the transcript: read back, it asks and answers the same."""
     with Transcript.create(tmp_path / "t", PLAN) as transcript:
-        campaign.run(PLAN, PEOPLE.cohorts(), transcript=transcript)
+        campaign.run(PLAN, Rehearsal(PEOPLE.cohorts()), transcript=transcript)
         again = transcript.server()
         assert tasks_of(again) == tasks_of(finished)
         assert again.heavy_hitters() == finished.heavy_hitters()
     for number in range(PLAN.rounds):
         server = Server(PLAN)
-        server.rounds = finished.rounds[:number]
+        for closed in finished.rounds[:number]:
+            server.history.add(closed)
         assert server.open_round() == tasks_of(finished)[number]
 
 
@@ -204,24 +213,24 @@ def test_tasks_as_json(finished: Server) -> None:
     for change in wrong:
         with pytest.raises(TaskError):
             RoundTask.from_json({**data, **change}, PLAN)
-    few = replace(PLAN, most_slots=1)
+    few = with_options(PLAN, most_slots=1)
     with pytest.raises(TaskError, match="the plan allows 1"):
-        check_task(few, replace(task, plan_id=few.plan_id))
-    adaptive = replace(PLAN, method="adaptive")
+        RoundSketch.of(few, replace(task, plan_id=few.plan_id))
+    adaptive = replace(PLAN, method=Adaptive())
     with pytest.raises(TaskError, match="where the plan has none"):
-        check_task(adaptive, replace(task, plan_id=adaptive.plan_id))
+        RoundSketch.of(adaptive, replace(task, plan_id=adaptive.plan_id))
 
 
 def test_items_are_named_after_they_were_seen(finished: Server) -> None:
     """Nobody's item is named to others before it has been seen as often as the plan says."""
-    shy = replace(PLAN, slots_from=9)
-    server = campaign.run(shy, PEOPLE.cohorts())
+    shy = with_options(PLAN, slots_from=9)
+    server = campaign.run(shy, Rehearsal(PEOPLE.cohorts()))
     for number, task in enumerate(tasks_of(server)):
         known = evidence(shy, server.rounds[:number])
         seen = dict(zip(KEYS.decode(known.keys), known.now.kept.tolist(), strict=True))
-        assert all(seen[item] >= 9 for each in task.slots for item in each.items)
-    count = sum(len(each.items) for task in tasks_of(server) for each in task.slots)
-    assert count < sum(len(each.items) for task in tasks_of(finished) for each in task.slots)
+        assert all(seen[item] >= 9 for each in task.slots or () for item in each.items)
+    count = sum(len(each.items) for task in tasks_of(server) for each in task.slots or ())
+    assert count < sum(len(each.items) for task in tasks_of(finished) for each in task.slots or ())
 
 
 def test_windows_hold() -> None:
@@ -246,7 +255,7 @@ def drifting(changes: bool) -> tuple[Plan, Server, dict[int, int]]:
         items[late:] = 199 - items[late:]
     crowd = single_items(items, 12, b"d")
     plan = plan_for(crowd, method="slots", threshold=100, budget=400)
-    return plan, campaign.run(plan, crowd.cohorts()), crowd.item_totals()
+    return plan, campaign.run(plan, Rehearsal(crowd.cohorts())), crowd.item_totals()
 
 
 @pytest.mark.parametrize("changes", [False, True])
@@ -268,20 +277,20 @@ def test_a_slot_that_is_tampered_with_is_flagged() -> None:
     server, target = Server(plan), 9
     for cohort in crowd.cohorts():
         task = server.open_round()
-        parts = message(plan, task)
+        parts = RoundSketch.of(plan, task)
         total = ClearSum()(parts.ring, cohort.contributions(plan, task), b"")
         sums = total.vector.arrays
-        counted = [each for each in task.slots if each.bits and each.items]
+        counted = [each for each in task.slots or () if each.bits and each.items]
         for each, array in zip(counted, sums[len(sums) - len(counted) :], strict=True):
             if target in each.items:
                 array[each.items.index(target)] = rng.integers(0, min(1 << each.bits, 200))
-        server.close_round(task, total.vector, total.users)
+        server.close_round(task, [total])
     known = evidence(plan, server.rounds)
     (row,) = np.flatnonzero((known.keys == plan.keys.encode([target]).keys).all(axis=1))
     assert known.suspect[row]
     assert known.suspect.sum() <= 2
     assert not known.past
-    assert SlotRule().widths(plan, known)[row] == plan.items_per_round.bit_length()
+    assert SlotRule().widths(known)[row] == plan.items_per_round.bit_length()
     line = next(line for line in server.histogram() if line.item == target)
     assert line.suspect
     assert line.stderr > 0
@@ -304,18 +313,18 @@ def test_where_to_look() -> None:
 
 def test_names_are_found_whatever_their_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are compared as a whole: equal hashes change nothing."""
-    slots = Slots(KEYS, 99, (SlotClass(3, (5, 9)), SlotClass(4, (2,))))
     keys = KEYS.encode([1, 2, 5, 9, 5, 1000]).keys
+
+    def places(*classes: SlotClass) -> list[int]:
+        return [int(place) for place in Slots(KEYS, 99, classes).places(keys)]
+
+    some = (SlotClass(3, (5, 9)), SlotClass(4, (2,)))
     expected = [-1, 2, 0, 1, 0, -1]
-    assert slots.places(keys).tolist() == expected
-    with monkeypatch.context() as same:
-        same.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
-        assert slots.places(keys).tolist() == expected
-    one = Slots(KEYS, 99, (SlotClass(3, (5,)),))
-    with monkeypatch.context() as same:
-        same.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
-        assert one.places(keys).tolist() == [-1, -1, 0, -1, 0, -1]
-    assert Slots(KEYS, 99, ()).places(keys).tolist() == [-1] * 6
+    assert places(*some) == expected
+    monkeypatch.setattr("linsketch.hashing.digest", lambda keys, _: np.zeros(len(keys), np.uint64))
+    assert places(*some) == expected
+    assert places(SlotClass(3, (5,))) == [-1, -1, 0, -1, 0, -1]
+    assert places() == [-1] * 6
 
 
 def test_histograms_with_slots() -> None:
@@ -329,13 +338,13 @@ def test_histograms_with_slots() -> None:
         error=60,
         method="slots",
     )
-    server = campaign.run(forecast.plan, PEOPLE.cohorts())
+    server = campaign.run(forecast.plan, Rehearsal(PEOPLE.cohorts()))
     truth = PEOPLE.item_totals()
     found = {line.item: line for line in server.histogram()}
     heavy = {item for item, count in truth.items() if count >= 120}
     assert heavy <= found.keys()
     assert all(abs(line.estimate - truth[item]) <= 60 for item, line in found.items())
-    sketch = server._sketched(found)[0].stderr
+    sketch = method_of(forecast.plan).sketched(forecast.plan, server.rounds, found)[0].stderr
     counted = [line for line in found.values() if line.stderr < sketch]
     assert counted
     assert all(abs(line.estimate - truth[line.item]) <= 6 * line.stderr for line in counted)
@@ -356,7 +365,7 @@ def wrong_residues(crowd: Population, server: Server) -> int:
             crowd.items[rows], crowd.counts[rows], minlength=len(crowd.item_keys)
         ).astype(int)
         item = {bytes(key): row for row, key in enumerate(crowd.item_keys)}
-        counted = server.rounds[number].task.slots
+        counted = server.rounds[number].task.slots or ()
         named = {name for each in counted if each.bits for name in each.items}
         for row, key in enumerate(after.keys):
             old = before.now.exact[known[bytes(key)]] if bytes(key) in known else 0
@@ -390,7 +399,7 @@ def test_users_who_repeat_themselves(repeats: int, kinds: int) -> None:
     truth = crowd.item_totals()
     cut = sorted(truth.values())[-min(20, kinds)]
     plan = plan_for(crowd, method="slots", threshold=cut, budget=800)
-    server = campaign.run(plan, crowd.cohorts())
+    server = campaign.run(plan, Rehearsal(crowd.cohorts()))
     known = evidence(plan, server.rounds)
     assert not known.past
     assert wrong_residues(crowd, server) == 0
@@ -416,8 +425,10 @@ def test_rounds_of_very_different_mass() -> None:
         truth += np.bincount(items, minlength=200)
         own = [Counter({int(item): 1}) for item in items]
         task = server.open_round()
-        total = ClearSum()(message(plan, task).ring, Clients(own).contributions(plan, task), b"")
-        server.close_round(task, total.vector, total.users)
+        total = ClearSum()(
+            RoundSketch.of(plan, task).ring, Clients(own).contributions(plan, task), b""
+        )
+        server.close_round(task, [total])
     for line in server.heavy_hitters():
         assert abs(line.estimate - truth[line.item]) <= 6 * line.stderr + 2
 
@@ -429,12 +440,13 @@ def test_rounds_without_anything() -> None:
     for _ in range(2):
         task = server.open_round()
         assert not task.slots
-        server.close_round(task, message(plan, task).ring.zeros(), 50)
+        zeros = RoundSketch.of(plan, task).ring.zeros()
+        server.close_round(task, [Contribution(zeros, 50)])
     assert server.heavy_hitters() == []
     task = server.open_round()
-    vector = message(plan, task).ring.zeros()
+    vector = RoundSketch.of(plan, task).ring.zeros()
     vector.arrays[-1][0] = 50 * plan.items_per_user + 1
-    server.close_round(task, vector, 50)
+    server.close_round(task, [Contribution(vector, 50)])
     assert not len(evidence(plan, server.rounds).masses[2:])
     assert server.open_round().round == 4
 
@@ -452,7 +464,7 @@ def test_thresholds_for_budgets() -> None:
             seed=b"b",
             budget=budget,
             method="slots",
-        ).plan.cut
+        ).plan.cutoff
 
     found = [threshold(budget) for budget in (300, 500, 1000, 2000, 4000, 16_000, 64_000)]
     assert found == sorted(found, reverse=True)
@@ -466,7 +478,9 @@ def test_names_of_all_kinds_travel(keys: Any) -> None:
     item = b"a\xff" if isinstance(keys, BytesKeys) else "maté"
     plan = replace(PLAN, keys=keys)
     task = replace(Server(plan).open_round(), slots=(SlotClass(4, (item,)),), table=None)
-    task = replace(task, table=fitting_table(plan, task.sampling_threshold, 100))
+    t = task.sampling_threshold
+    table = method_of(plan).fitting_table(plan, plan.budget, t, 100)
+    task = replace(task, table=table)
     data = json.loads(json.dumps(task.to_json(plan)))
     assert RoundTask.from_json(data, plan) == task
     for bad in ("zz" * 9, "616", 5, None, [1]):

@@ -5,11 +5,10 @@ import pytest
 
 from linsketch import Seeds
 from linsketch.arrays import Counts
-from linsketch.client.subsample import binomial_sample, threshold_sample
 from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import mix
-from linsketch.plan import GRID, on_grid
 from linsketch.randomness import simulated_states, system_states
+from linsketch.sampling import GRID, binomial_sample, on_grid, threshold_sample
 
 SAMPLERS = {"threshold": threshold_sample, "binomial": binomial_sample}
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from linsketch import Server, Transcript, campaign
+from linsketch import Contribution, Rehearsal, Server, Transcript, campaign
 from linsketch.errors import TranscriptError
-from linsketch.report.outcome import outcome
-from linsketch.securesum import Contribution
+from linsketch.results.outcome import outcome_in
 from tests.campaigns import people, plan_for
 
 POPULATION = people(rounds=4, users=120)
@@ -25,22 +24,22 @@ PLAN = plan_for(POPULATION)
 def finished(path: Path) -> Transcript:
     """Return the transcript of a whole campaign."""
     transcript = Transcript.create(path, PLAN)
-    campaign.run(PLAN, POPULATION.cohorts(), transcript=transcript)
+    campaign.run(PLAN, Rehearsal(POPULATION.cohorts()), transcript=transcript)
     return transcript
 
 
 def test_everything_follows_from_the_file(tmp_path: Path) -> None:
     """A copy of the file alone gives the same outcome, to the byte."""
     with finished(tmp_path / "a.sqlite") as transcript:
-        said = json.dumps(outcome(transcript, "scale"))
+        said = json.dumps(outcome_in(transcript).to_json())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sqlite"]
     copy = tmp_path / "elsewhere"
     copy.mkdir()
     shutil.copy(tmp_path / "a.sqlite", copy / "b.sqlite")
     with Transcript(copy / "b.sqlite") as again:
-        assert json.dumps(outcome(again, "scale")) == said
+        assert json.dumps(outcome_in(again).to_json()) == said
         assert again.plan == PLAN
-        direct = campaign.run(PLAN, POPULATION.cohorts())
+        direct = campaign.run(PLAN, Rehearsal(POPULATION.cohorts()))
         assert again.server().heavy_hitters() == direct.heavy_hitters()
 
 
@@ -51,7 +50,7 @@ def test_resumes_after_each_round(tmp_path: Path) -> None:
         pass
 
     with finished(tmp_path / "whole.sqlite") as whole:
-        expected = json.dumps(outcome(whole, "scale"))
+        expected = json.dumps(outcome_in(whole).to_json())
     for stop in range(1, 4):
         path = tmp_path / f"{stop}.sqlite"
 
@@ -60,21 +59,21 @@ def test_resumes_after_each_round(tmp_path: Path) -> None:
                 raise Stopped
 
         with Transcript.create(path, PLAN) as transcript, pytest.raises(Stopped):
-            campaign.run(PLAN, POPULATION.cohorts(), transcript=transcript, watch=watch)
+            campaign.run(PLAN, Rehearsal(POPULATION.cohorts()), transcript=transcript, watch=watch)
         with Transcript(path) as transcript:
             assert len(transcript.server().rounds) == stop
-            campaign.run(PLAN, POPULATION.cohorts(), transcript=transcript)
-            assert json.dumps(outcome(transcript, "scale")) == expected
+            campaign.run(PLAN, Rehearsal(POPULATION.cohorts()), transcript=transcript)
+            assert json.dumps(outcome_in(transcript).to_json()) == expected
 
 
 def test_no_round_is_counted_twice(tmp_path: Path) -> None:
     """Adding a closed round again is refused, and the record stays as it was."""
     with finished(tmp_path / "a.sqlite") as transcript:
         before = list(transcript._database.iterdump())
-        task, total, _ = next(iter(transcript.rounds()))
-        assert total is not None
+        (_, (total,), _), *_ = transcript.rounds()
+        first = transcript.server().rounds[0]
         with pytest.raises(TranscriptError, match="running twice"):
-            transcript.add(task, Contribution(total.vector, 99))
+            transcript.add(first, [Contribution(total.vector, 99)])
         assert list(transcript._database.iterdump()) == before
 
 
@@ -116,7 +115,7 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
         database.commit()
         database.close()
         with pytest.raises(TranscriptError, match=says):
-            outcome(Transcript(path), "scale")
+            outcome_in(Transcript(path))
 
 
 def test_a_killed_process_loses_no_closed_round(tmp_path: Path) -> None:
@@ -168,8 +167,8 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
         pages = transcript._database.execute("PRAGMA page_count").fetchone()[0]
         transcript._database.execute(f"PRAGMA max_page_count = {pages + 1}")
         with pytest.raises(TranscriptError, match="full"):
-            campaign.run(PLAN, POPULATION.cohorts(), transcript=transcript)
+            campaign.run(PLAN, Rehearsal(POPULATION.cohorts()), transcript=transcript)
     with Transcript(path) as transcript:
         assert isinstance(transcript.server(), Server)
-        campaign.run(PLAN, POPULATION.cohorts(), transcript=transcript)
+        campaign.run(PLAN, Rehearsal(POPULATION.cohorts()), transcript=transcript)
         assert len(transcript.server().rounds) == 4

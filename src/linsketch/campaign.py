@@ -1,23 +1,35 @@
-"""A campaign: R rounds, client to secure sum to server."""
+"""A campaign: R rounds, from a source of sums to the server."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from linsketch.errors import PlanningError, RoundFailed
+from linsketch.history import Round
 from linsketch.plan import Plan
-from linsketch.securesum import ClearSum, Contribution, SecureSum
-from linsketch.server import Round, Server, Update, halfway
-from linsketch.task import RoundTask, message
-from linsketch.transcript import Transcript
+from linsketch.records.transcript import Transcript
+from linsketch.rings import Contribution
+from linsketch.round import RoundTask
+from linsketch.server import Server
 
 
-class Cohort(Protocol):
-    """The users of one round; `Clients` and `Population` make them."""
+@dataclass(frozen=True)
+class Gathered:
+    """What a source brings of one round: its sums, one a group, or why there are none."""
 
-    def contributions(self, plan: Plan, task: RoundTask) -> Iterable[Contribution]:
-        """Return what the users of this cohort send."""
+    task: RoundTask
+    sums: tuple[Contribution, ...] = ()
+    failure: str = ""
+    asked: int = 0  # users
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+
+
+class Source(Protocol):
+    """Where the sums of rounds come from: a rehearsal, or a federation of real clients."""
+
+    def gather(self, plan: Plan, tasks: Iterator[RoundTask]) -> Sequence[Gathered]:
+        """Carry the first of these rounds to their ends: at least one, side by side if more."""
         ...
 
 
@@ -29,54 +41,62 @@ class Progress:
     closed: Round
     asked: int  # users
     seconds: Mapping[str, float]  # by stage
+    new_heavy_hitters: int | None  # None where nothing is listed
 
 
 def run(
     plan: Plan,
-    cohorts: Sequence[Cohort],
-    secure_sum: SecureSum | None = None,
+    source: Source,
     *,
     transcript: Transcript | None = None,
-    update: Update = halfway,
-    watch: Callable[[Progress], None] = lambda _: None,
+    watch: Callable[[Progress], None] | None = None,
 ) -> Server:
     """Run the rounds that are not closed yet (Algorithms 2 and 4) and return the server.
 
     With a transcript, each round is on disk before the next opens, and a campaign that was
     stopped goes on where it was. `watch` is told of each closed round.
     """
-    if len(cohorts) != plan.rounds:
-        raise PlanningError(f"{plan.rounds} rounds need as many cohorts, not {len(cohorts)}.")
     if transcript and transcript.plan != plan:
         raise PlanningError(f"{transcript.path} is the transcript of another plan.")
-    secure_sum = secure_sum or ClearSum()
-    server = transcript.server(update) if transcript else Server(plan, update)
-    for cohort in cohorts[len(server.rounds) :]:
-        task = server.open_round()  # public: t and table of this round
-        ring, context = message(plan, task).ring, task.context(plan)
-        asked = _Counted(cohort.contributions(plan, task))
-        start = summed = time.monotonic()
-        try:
-            total = secure_sum(ring, asked, context)
-            summed = time.monotonic()
-            closed = server.close_round(task, total.vector, total.users)
-        except RoundFailed as failure:  # the cohort is burned, and the campaign goes on
-            total, closed = None, server.abort_round(task, str(failure))
-        if transcript:
-            transcript.add(task, total, closed.failure)
-        seconds = {"sum": summed - start, "decoding": time.monotonic() - summed}
-        watch(Progress(server, closed, asked.users, seconds))
+    server = transcript.server() if transcript else Server(plan)
+    known = _Known(server, watched=watch is not None)
+    while not server.done:
+        told = []
+        for gathered in source.gather(plan, server.open_rounds()):
+            start = time.monotonic()
+            closed = _close(server, gathered)
+            if transcript:
+                transcript.add(closed, gathered.sums)
+            seconds = {**gathered.seconds, "decoding": time.monotonic() - start}
+            told.append(Progress(server, closed, gathered.asked, seconds, known.new()))
+        for progress in told:  # when all are kept
+            if watch:
+                watch(progress)
     return server
 
 
-class _Counted:
-    """Contributions on their way, and how many users have been asked for them."""
+def _close(server: Server, gathered: Gathered) -> Round:
+    """Close a round. One without a sum has burned its cohort, and the campaign goes on."""
+    if not gathered.failure:
+        try:
+            return server.close_round(gathered.task, gathered.sums)
+        except RoundFailed as failure:
+            return server.abort_round(gathered.task, str(failure))
+    return server.abort_round(gathered.task, gathered.failure)
 
-    def __init__(self, contributions: Iterable[Contribution]) -> None:
-        self._contributions = contributions
-        self.users = 0
 
-    def __iter__(self) -> Iterator[Contribution]:
-        for contribution in self._contributions:
-            self.users += contribution.users
-            yield contribution
+class _Known:
+    """The heavy hitters so far: tells how many have come since it was asked last."""
+
+    def __init__(self, server: Server, watched: bool) -> None:
+        self._server, self._watched = server, watched and server.plan.method.lists
+        self._items = self._now()
+
+    def _now(self) -> set[object]:
+        return {line.item for line in self._server.heavy_hitters()} if self._watched else set()
+
+    def new(self) -> int | None:
+        """Count the new ones; None where nobody watches, or nothing is listed."""
+        new = self._now() - self._items
+        self._items |= new
+        return len(new) if self._watched else None

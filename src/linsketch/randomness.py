@@ -52,6 +52,10 @@ def cohorts(users: Words, rounds: int, seed: bytes) -> NDArray[np.int64]:
     return 1 + hashing.scale(high, rounds).astype(np.int64)
 
 
+Rows = slice | NDArray[np.bool_]
+"""Which rows: all of them, or those of a mask."""
+
+
 class Randomness(Protocol):
     """Where one user's report takes its states from."""
 
@@ -59,8 +63,8 @@ class Randomness(Protocol):
         """Return one state for the bound on items a user."""
         ...
 
-    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:
-        """Return one state a key."""
+    def for_sampling(self, round_: int, repetition: int, keys: Words, rows: Rows) -> Words:
+        """Return one state a key; `rows` are those of the keys among all rows."""
         ...
 
 
@@ -71,14 +75,14 @@ class SystemRandomness:
         """Return one state for the bound on items a user."""
         return system_states(1)
 
-    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:  # noqa: ARG002  # fresh each time
+    def for_sampling(self, round_: int, repetition: int, keys: Words, rows: Rows) -> Words:  # noqa: ARG002  # fresh each time
         """Return one state a key."""
         return system_states(len(keys))
 
 
 @dataclass(frozen=True)
 class SimulatedRandomness:
-    """Keyed by who and what: `users` holds one word for all keys, or one for each."""
+    """Keyed by who and what: `users` holds one word for all rows, or one for each."""
 
     seed: bytes
     users: Words
@@ -88,7 +92,8 @@ class SimulatedRandomness:
         (seed,) = Seeds(self.seed).words("bound", 1)
         return hashing.digest(self.users[:, None], seed)
 
-    def for_sampling(self, round_: int, repetition: int, keys: Words) -> Words:
+    def for_sampling(self, round_: int, repetition: int, keys: Words, rows: Rows) -> Words:
         """Return one state a key."""
-        users = np.broadcast_to(self.users, len(keys))
+        users = self.users if len(self.users) == 1 else self.users[rows]
+        users = np.broadcast_to(users, len(keys))
         return simulated_states(Seeds(self.seed, round_, repetition), users, keys)

@@ -28,6 +28,7 @@ MAX_MODULUS = 1 << 63  # the sum of two entries must fit into 64 bits
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
+@cache
 def is_prime(n: int) -> bool:
     """Tell whether n < 2**64 is prime: Miller and Rabin, exact with these witnesses."""
     if n < 2 or any(n % small == 0 for small in _WITNESSES):
@@ -245,3 +246,11 @@ class RingVector:
         body = self.pack_body()
         content = _HEAD.pack(MAGIC, VERSION, self.ring.tag(context), len(body)) + body
         return content + hashlib.sha256(content).digest()[:_CHECKSUM_BYTES]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """A vector, and how many users it speaks for: one, or as many as have been added up."""
+
+    vector: RingVector
+    users: int = 1

@@ -17,22 +17,24 @@ import polars as pl
 
 from linsketch import (
     ClearSum,
+    Contribution,
     IntKeys,
     Plan,
     Population,
+    Rehearsal,
     Ring,
     Server,
     Transcript,
     campaign,
     plan_campaign,
     plan_histogram,
+    report,
 )
-from linsketch.client.report import report
 from linsketch.population.files import Data, read_data
 from linsketch.population.words import typists
 from linsketch.randomness import SimulatedRandomness, user_words
 from linsketch.randomness import cohorts as assigned
-from linsketch.securesum import Contribution, HelperSum, MaskedSum
+from linsketch.securesum import HelperSum, MaskedSum
 from tests.campaigns import people
 
 FILE = Path(__file__).with_name("golden.json")
@@ -172,8 +174,8 @@ def conducted(
     """Run a campaign and record it."""
     recorded = Recorded(secure)
     cohorts = population.cohorts(one_by_one=secure is not None)
-    server = campaign.run(plan, cohorts, recorded, transcript=transcript)
-    candidates = list(population.item_totals()) if plan.method == "count-median" else []
+    server = campaign.run(plan, Rehearsal(cohorts, recorded), transcript=transcript)
+    candidates = list(population.item_totals()) if not plan.method.lists else []
     return {
         "sums": recorded.bodies,
         "users": [closed.users for closed in server.rounds],
@@ -184,7 +186,7 @@ def conducted(
 
 def alone(plan: Plan, population: Population) -> list[str]:
     """Record the reports of the first user, in the first and the last round."""
-    server = campaign.run(plan, population.cohorts())
+    server = campaign.run(plan, Rehearsal(population.cohorts()))
     rows = slice(0, int(population.starts[1]))
     items = population.keys.decode(population.item_keys[population.items[rows]])
     own = dict(zip(items, population.counts[rows].tolist(), strict=True))
@@ -207,9 +209,8 @@ def interrupted(plan: Plan, population: Population, folder: Path) -> dict[str, A
         while transcript.closed < plan.rounds:
             recorded = Recorded()
             try:
-                campaign.run(
-                    plan, population.cohorts(), recorded, transcript=transcript, watch=stop
-                )
+                source = Rehearsal(population.cohorts(), recorded)
+                campaign.run(plan, source, transcript=transcript, watch=stop)
             except InterruptedError:
                 bodies += recorded.bodies
     with Transcript(path) as transcript:

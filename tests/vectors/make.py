@@ -27,13 +27,15 @@ from linsketch import (
     Size,
     TextKeys,
     Utf8Keys,
+    report,
 )
-from linsketch.client.report import report
-from linsketch.deploy.letters import Opening
-from linsketch.deploy.terms import Terms
+from linsketch.federation.letters import Answer, Opening, Request
+from linsketch.federation.terms import HelperTerms, Terms
 from linsketch.keys import KeySpace
+from linsketch.methods import Proven, Unsampled
 from linsketch.plan import canonical
 from linsketch.randomness import SimulatedRandomness, cohorts, user_words
+from linsketch.round import RoundSketch
 from linsketch.securesum import MemoryLedger, helper
 from linsketch.securesum.agreement import public_bytes
 from linsketch.securesum.masks import mask
@@ -106,20 +108,15 @@ def must_fail() -> dict[str, Any]:
 def campaign() -> dict[str, Any]:
     """Return a plan, its first task, and the reports of two simulated users."""
     plan = Plan(
-        method="adaptive",
+        method=Proven(sampling_threshold=1.5, repetitions=2, sketch_rows=3, sketch_width=5),
         rounds=3,
         users_per_round=50,
         items_per_user=4,
         keys=Utf8Keys(20),
         budget=4000,
-        sampling_threshold=1.5,
         seed=SEED,
-        threshold=None,
         error=40,
         failure_probability=1.5e-5,
-        repetitions=2,
-        sketch_rows=3,
-        sketch_width=5,
     )
     task = Server(plan).open_round()
     users, seed = ["alice", "bøb 🙂"], b"simulation"
@@ -128,7 +125,7 @@ def campaign() -> dict[str, Any]:
     return {
         "plan": canonical(plan.to_json()).decode(),
         "plan_id": plan.plan_id,
-        "task": task.context(plan).decode(),
+        "task": RoundSketch.of(plan, task).context.decode(),
         "simulation_seed": seed.hex(),
         "histogram": own,
         "users": [
@@ -137,7 +134,7 @@ def campaign() -> dict[str, Any]:
                 "word": str(word),
                 "round": round_,
                 "message": report(own, plan, task, SimulatedRandomness(seed, words[i : i + 1]))
-                .vector.pack(task.context(plan))
+                .vector.pack(RoundSketch.of(plan, task).context)
                 .hex(),
             }
             for i, (user, word, round_) in enumerate(
@@ -153,13 +150,12 @@ def secure_sums() -> dict[str, Any]:
     ring = Ring((Segment(9, 2**11), Segment(9, 509), Segment(40, 4755801206503243927)))
     key = bytes(range(32))
     plan = Plan(
-        method="unsampled",
+        method=Unsampled(),
         rounds=2,
         users_per_round=9,
         items_per_user=2,
         keys=IntKeys(8),
         budget=100,
-        sampling_threshold=1.0,
         seed=SEED,
         threshold=4,
     )
@@ -167,10 +163,12 @@ def secure_sums() -> dict[str, Any]:
     terms = Terms.helper(plan, public_bytes(private[0]))
     tied = Terms.masked(plan)
     task, nonce = Server(plan).open_round(), bytes(range(16))
-    session = terms.helper_session(task, nonce)
+    own = terms.secure_sum
+    assert isinstance(own, HelperTerms)
+    session = own.session(terms, task, nonce)
     vector = report({7: 1, 200: 1}, plan, task).vector
     with patch.object(X25519PrivateKey, "generate", lambda: private[1]):
-        sent = helper.Client(session, 5, vector, MemoryLedger()).contribute()
+        sent = helper.HelperClient(session, 5, vector, MemoryLedger()).contribute()
     return {
         "mask": {
             "key": key.hex(),
@@ -181,8 +179,11 @@ def secure_sums() -> dict[str, Any]:
         "terms_id": terms.terms_id,
         "masked_terms": canonical(tied.to_json()).decode(),
         "opening": Opening(task, nonce, 5).to_text(terms),
+        "request": Request("open", "{}", b"frame").to_bytes().hex(),
+        "answer": Answer(b"frame").to_bytes().hex(),
+        "refusal": Answer(refusal="naïve").to_bytes().hex(),
         "helper_tag": session.tag.hex(),
-        "masked_tag": tied.masked_session(task, nonce).tag.hex(),
+        "masked_tag": tied.secure_sum.session(tied, task, nonce).tag.hex(),
         "helper_private": private[0].private_bytes_raw().hex(),
         "ephemeral_private": private[1].private_bytes_raw().hex(),
         "histogram": {"7": 1, "200": 1},

@@ -30,7 +30,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[  # noqa: ARG001  # its callback does the work
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Find the popular items of a population without seeing anybody's items."""

@@ -10,12 +10,13 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from linsketch.cli.secure import Protocol
+from linsketch.cli.secure import Summation
 from linsketch.errors import LinsketchError, PlanningError
-from linsketch.plan import Method, Sampling
-from linsketch.report.folder import TRANSCRIPT
-from linsketch.report.outcome import printable
-from linsketch.server import FailedRounds
+from linsketch.history import FailedRounds
+from linsketch.markup import printable
+from linsketch.plan import METHODS
+from linsketch.results.folder import TRANSCRIPT
+from linsketch.sampling import Sampling
 from linsketch.sketch.iblt import Layout
 
 P = ParamSpec("P")
@@ -43,11 +44,16 @@ Budget = Annotated[
     int | None,
     typer.Option(help="Bytes that a user may send in a round; without it, the planner's."),
 ]
-ChosenMethod = Annotated[Method, typer.Option(help="How to find them: docs/campaigns.md.")]
+ChosenMethod = Annotated[
+    str | None,
+    typer.Option(help=f"How to find items: {', '.join(sorted(METHODS))} (default: slots)."),
+]
 ChosenSampling = Annotated[
     Sampling | None, typer.Option(help="How users sample; without it, as suits the method.")
 ]
-ChosenLayout = Annotated[Layout, typer.Option(help="Of the table: compact, or as in the paper.")]
+ChosenLayout = Annotated[
+    Layout | None, typer.Option(help="Layout of tables: compact (default), or as in the paper.")
+]
 ItemsPerUser = Annotated[
     int | None,
     typer.Option(help="At most so many of a user; without it, what the busiest user has."),
@@ -63,7 +69,7 @@ Out = Annotated[
     typer.Option(help="Folder for transcript and page; else linsketch-runs/PLAN."),
 ]
 ChosenSum = Annotated[
-    Protocol,
+    Summation,
     typer.Option("--secure", help="Add up in the clear, or run a real secure sum: user by user."),
 ]
 Dropout = Annotated[
@@ -105,6 +111,11 @@ def tidy(command: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given: a method refuses those that it does not have."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object, in ASCII: no terminal or pipe can trip over it."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
@@ -124,11 +135,11 @@ def transcript_in(path: Path) -> Path:
 
 
 @contextmanager
-def progress(rounds: int, done: int) -> Iterator[Callable[[str], None]]:
+def progress(rounds: int) -> Iterator[Callable[[str, int], None]]:
     """Show rounds as they close: a bar on a terminal, plain lines in a pipe, both on stderr."""
     if not sys.stderr.isatty():
 
-        def line(text: str) -> None:
+        def line(text: str, _: int) -> None:
             sys.stderr.write(text + "\n")
 
         yield line
@@ -137,10 +148,10 @@ def progress(rounds: int, done: int) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rounds", total=rounds, completed=done)
+        task = bar.add_task("rounds", total=rounds)
 
-        def advance(text: str) -> None:
+        def advance(text: str, closed: int) -> None:
             bar.console.print(text, highlight=False, markup=False)
-            bar.update(task, advance=1)
+            bar.update(task, completed=closed)
 
         yield advance

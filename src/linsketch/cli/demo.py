@@ -20,12 +20,12 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Find the popular words of people who type one English word each; write a page about it."""
-    from linsketch.cli.conduct import conduct
+    from linsketch.cli.rehearse import rehearse
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
     from linsketch.population.words import typists
-    from linsketch.report.folder import TRANSCRIPT
-    from linsketch.transcript import Transcript
+    from linsketch.records.transcript import Transcript
+    from linsketch.results.folder import TRANSCRIPT
 
     if not (1 <= rounds <= 1000 and 10 <= users <= 1_000_000):
         raise PlanningError("Take 1 to 1,000 rounds of 10 to 1,000,000 people.")
@@ -37,7 +37,6 @@ def demo(
         keys=people.keys,
         seed=people.seed,
         threshold=THRESHOLD,
-        method="slots",
     )
     before = out / TRANSCRIPT
     if before.exists():
@@ -46,7 +45,7 @@ def demo(
         if finished:  # the demo's own, of last time
             for name in (TRANSCRIPT, "result.json", "report.html"):
                 (out / name).unlink(missing_ok=True)
-    conduct(
+    rehearse(
         forecast.plan,
         people,
         out=out,

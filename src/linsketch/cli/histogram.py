@@ -1,6 +1,6 @@
 """`linsketch histogram`: approximate counts of a file of who-has-what."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from linsketch.cli.common import (
     Check,
     ChosenLayout,
     ChosenSum,
+    Cluster,
     Count,
     DataFile,
     Dropout,
@@ -22,6 +23,7 @@ from linsketch.cli.common import (
     Rounds,
     Seed,
     User,
+    given,
 )
 
 
@@ -35,14 +37,15 @@ def histogram(
     count: Count = None,
     keys: Keys = None,
     method: Annotated[
-        Literal["proven", "slots"],
-        typer.Option(help="Find items by Algorithm 2, or by slots: known items exact, no proof."),
+        str,
+        typer.Option(help="proven: Algorithm 3. slots: known items exact, no proof. unsampled."),
     ] = "proven",
-    layout: ChosenLayout = "compact",
+    layout: ChosenLayout = None,
     failure_probability: FailureProbability = 0.05,
     failed_rounds: Failed = "scale",
     secure: ChosenSum = "clear",
     dropout: Dropout = 0.0,
+    cluster: Cluster = None,
     seed: Seed = "1",
     out: Out = None,
     check: Check = False,
@@ -54,33 +57,34 @@ def histogram(
     Items that are not listed have a count of at most the error. Where tables that hold everything
     weigh less than Algorithm 3, they are taken, and counts are exact.
     """
-    from linsketch.cli.conduct import conduct, split
+    from linsketch.cli.rehearse import rehearse, split
     from linsketch.cli.secure import Secure
+    from linsketch.cli.source import opened, refuse_cluster
     from linsketch.planner import plan_histogram
-    from linsketch.population.files import read_data
 
     chosen = Secure(secure, dropout)
-    rows = read_data(data, user=user, item=item, count=count, keys=keys)
-    people, most = split(rows, rounds, items_per_user, seed)
-    forecast = plan_histogram(
-        rounds=rounds,
-        users_per_round=int(people.users_in_round.max()),
-        items_per_user=most,
-        keys=people.keys,
-        seed=people.seed,
-        error=error,
-        method=method,
-        layout=layout,
-        failure_probability=failure_probability,
-    )
-    conduct(
-        forecast.plan,
-        people,
-        out=out,
-        failed=failed_rounds,
-        truth=rows.item_totals if check else None,
-        as_json=as_json,
-        facts={"source": f"{data.name}, column {item}"},
-        secure=chosen,
-        log_json=log_json,
-    )
+    refuse_cluster(cluster, secure)
+    with opened(data, cluster, user=user, item=item, count=count, keys=keys) as rows:
+        people, most = split(rows, rounds, items_per_user, seed)
+        forecast = plan_histogram(
+            rounds=rounds,
+            users_per_round=int(people.users_in_round.max()),
+            items_per_user=most,
+            keys=people.keys,
+            seed=people.seed,
+            error=error,
+            method=method,
+            failure_probability=failure_probability,
+            **given(layout=layout),
+        )
+        rehearse(
+            forecast.plan,
+            people,
+            out=out,
+            failed=failed_rounds,
+            truth=rows.item_totals if check else None,
+            as_json=as_json,
+            facts={"source": f"{data.name}, column {item}"},
+            secure=chosen,
+            log_json=log_json,
+        )

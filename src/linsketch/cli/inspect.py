@@ -24,12 +24,12 @@ def inspect(
     Transcripts are sensitive: they list every sampled item, also one that a single person has.
     """
     from linsketch.cli.show import show
-    from linsketch.report.outcome import outcome
-    from linsketch.transcript import Transcript
+    from linsketch.records.transcript import Transcript
+    from linsketch.results.outcome import outcome_in
 
     with Transcript(transcript_in(transcript)) as record:
-        result = outcome(record, failed_rounds, everything=below_threshold)
+        outcome = outcome_in(record, failed_rounds, everything=below_threshold)
     if as_json:
-        print_json(result)
+        print_json(outcome.to_json())
     else:
-        show(result, lines=10**9 if below_threshold else 20)
+        show(outcome, lines=10**9 if below_threshold else 20)

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,9 +13,11 @@ import typer
 from linsketch.cli.common import AsJson, print_json
 
 if TYPE_CHECKING:
-    from linsketch.deploy.terms import Terms
+    from linsketch.federation.terms import Terms
+    from linsketch.plan import Plan
 
 Sum = Literal["masked", "helper"]
+LARGEST_T_CHANGE = 4.0
 
 
 def new_app(
@@ -34,18 +37,19 @@ def new_app(
     ] = False,
     stage_seconds: Annotated[int, typer.Option(help="How long a stage of a round may take.")] = 60,
     largest_t_change: Annotated[
-        float, typer.Option(help="adaptive: how far t may go from the plan's, as a factor.")
-    ] = 4.0,
+        float | None,
+        typer.Option(help="adaptive: how far t may go from the plan's, as a factor (default: 4)."),
+    ] = None,
 ) -> None:
     """Write a Flower app for a campaign: fill in `local_items`, then `flwr run`."""
     from importlib.resources import as_file, files
     from shutil import copytree, ignore_patterns
 
-    from linsketch.deploy.terms import Terms
     from linsketch.errors import DataError, PlanningError
+    from linsketch.federation.terms import Terms
     from linsketch.plan import Plan
     from linsketch.planner import plan_campaign
-    from linsketch.report.folder import write_whole
+    from linsketch.results.folder import write_whole
 
     if folder.exists():
         raise DataError(f"{folder} exists already; it is not written over.")
@@ -66,12 +70,16 @@ def new_app(
         except ValueError:
             raise PlanningError(f"{plan} is no JSON.") from None
         chosen = Plan.from_json(data.get("plan", data) if isinstance(data, dict) else data)
-    leeway = {"stage_seconds": stage_seconds, "largest_t_change": largest_t_change}
+    chosen = _bounded(chosen, largest_t_change)
     if helper_key and secure != "helper":
         raise PlanningError("A helper's key goes with --secure helper.")
     if secure == "masked":
         terms = Terms.masked(
-            chosen, corrupt=corrupt, dropout=dropout, split_view_safe=split_view_safe, **leeway
+            chosen,
+            corrupt=corrupt,
+            dropout=dropout,
+            split_view_safe=split_view_safe,
+            stage_seconds=stage_seconds,
         )
     else:
         try:
@@ -83,8 +91,8 @@ def new_app(
                 "Give the helper's public key, 64 hexadecimal digits: --helper-key. The helper's "
                 "operator makes one with `linsketch helper-key FILE`."
             )
-        terms = Terms.helper(chosen, key, **leeway)
-    with as_file(files("linsketch.deploy").joinpath("template")) as template:
+        terms = Terms.helper(chosen, key, stage_seconds=stage_seconds)
+    with as_file(files("linsketch.federation").joinpath("template")) as template:
         copytree(template, folder, ignore=ignore_patterns("__pycache__"))
     write_whole(folder / "survey" / "terms.json", json.dumps(terms.to_json(), indent=2) + "\n")
     _show(terms)
@@ -94,12 +102,22 @@ def new_app(
     )
 
 
+def _bounded(plan: "Plan", largest_t_change: float | None) -> "Plan":
+    """Bound how far t may go, for methods where a server could go anywhere."""
+    options = plan.method.to_json()
+    if "largest_t_change" not in options:
+        return plan
+    change = largest_t_change or options["largest_t_change"] or LARGEST_T_CHANGE
+    method = type(plan.method).chosen(**{**options, "largest_t_change": change})
+    return replace(plan, method=method)
+
+
 def terms(
     file: Annotated[Path, typer.Argument(help="The terms.json of an app.")],
     as_json: AsJson = False,
 ) -> None:
     """Say what the operator of a client accepts with a campaign's terms, and their id."""
-    from linsketch.deploy.terms import Terms
+    from linsketch.federation.terms import Terms
 
     read = Terms.read(file)
     if as_json:
@@ -131,30 +149,18 @@ def _show(terms: "Terms") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    plan, low_high = terms.plan, terms.t_range
+    plan, own = terms.plan, terms.secure_sum
     lines = {
         "a client takes part": f"once, in one of {plan.rounds:,} round{'s' * (plan.rounds > 1)}",
         "clients in a round": f"{terms.least:,} to {plan.users_per_round:,}, dropouts left out",
         "items of a client": f"at most {plan.items_per_user:,}, as {plan.keys.name}",
-        "reported from": f"{plan.cut:,} on" if plan.error is None else f"error {plan.cut:,}",
-        "sampling": f"{plan.method}, t from {low_high[0]:.3g} to {low_high[1]:.3g}"
-        if plan.method == "adaptive"
-        else f"{plan.method}, t = {plan.sampling_threshold:.3g}",
-        "named to clients": f"items seen {plan.slots_from:,} times, at most {plan.most_slots:,}"
-        if plan.method == "slots"
-        else "nothing",
+        "reported from": f"{plan.cutoff:,} on" if plan.error is None else f"error {plan.cutoff:,}",
+        **plan.method.accepted(plan),
         "bytes of a client": f"{plan.budget:,} and the secure sum's own",
         "seconds of a stage": f"{terms.stage_seconds:,}",
-        "secure sum": terms.protocol,
+        "secure sum": own.name,
+        "hidden from": own.hidden_from,
     }
-    if terms.parameters:
-        p = terms.parameters
-        lines["hidden from"] = (
-            f"a server that fewer than {p.threshold:,} of a client's {p.neighbours:,} neighbours "
-            "collude with"
-        )
-    else:
-        lines["hidden from"] = "a server that the helper does not collude with"
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -163,5 +169,5 @@ def _show(terms: "Terms") -> None:
     Console().print(table)
     # On lines of their own: these are copied.
     sys.stdout.write(f"terms: {terms.terms_id}\nplan: {plan.plan_id}\n")
-    if terms.helper_key:
-        sys.stdout.write(f"helper's key: {terms.helper_key.hex()}\n")
+    for name, value in own.to_copy.items():
+        sys.stdout.write(f"{name}: {value}\n")

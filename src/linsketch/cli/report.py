@@ -20,16 +20,16 @@ def report(
 ) -> None:
     """Write the page of a transcript: one HTML file, no network, no script."""
     from linsketch.errors import DataError
-    from linsketch.report.folder import write_whole
-    from linsketch.report.outcome import outcome
-    from linsketch.report.page import page
-    from linsketch.transcript import Transcript
+    from linsketch.records.transcript import Transcript
+    from linsketch.results.folder import write_whole
+    from linsketch.results.outcome import outcome_in
+    from linsketch.results.page import page
 
     source = transcript_in(transcript)
     to = out or source.with_name("report.html")
     if to.exists() and not to.read_bytes().lower().startswith(b"<!doctype html"):
         raise DataError(f"{to} is no page; it is not written over.")
     with Transcript(source) as record:
-        result = outcome(record, failed_rounds)
-    write_whole(to, page(result))
+        outcome = outcome_in(record, failed_rounds)
+    write_whole(to, page(outcome))
     sys.stdout.write(f"{to}\n")

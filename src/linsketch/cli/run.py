@@ -24,6 +24,7 @@ from linsketch.cli.common import (
     SlotsFrom,
     Threshold,
     User,
+    given,
 )
 
 
@@ -37,9 +38,9 @@ def run(
     items_per_user: ItemsPerUser = None,
     count: Count = None,
     keys: Keys = None,
-    method: ChosenMethod = "slots",
+    method: ChosenMethod = None,
     sampling: ChosenSampling = None,
-    layout: ChosenLayout = "compact",
+    layout: ChosenLayout = None,
     failure_probability: FailureProbability = 0.05,
     slots_from: SlotsFrom = None,
     failed_rounds: Failed = "scale",
@@ -57,18 +58,14 @@ def run(
     Everything but the network is real: users sample and encode, the sums are peeled. The numbers
     of the population (users, items a user) are read off the file; a real campaign plans them.
     """
-    from linsketch.cli.conduct import conduct, split
+    from linsketch.cli.rehearse import rehearse, split
     from linsketch.cli.secure import Secure
-    from linsketch.cli.source import opened
+    from linsketch.cli.source import opened, refuse_cluster
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
 
     chosen = Secure(secure, dropout)
-    if cluster is not None and secure != "clear":
-        raise PlanningError(
-            f"--secure {secure} takes users one by one, on this machine: leave out --cluster, or "
-            "rehearse the secure sum on a smaller file."
-        )
+    refuse_cluster(cluster, secure)
     with opened(data, cluster, user=user, item=item, count=count, keys=keys) as rows:
         people, most = split(rows, rounds, items_per_user, seed)
         if threshold is not None and threshold > people.occurrences:
@@ -84,19 +81,17 @@ def run(
             seed=people.seed,
             threshold=threshold,
             budget=budget,
-            method=method,
-            sampling=sampling,
-            layout=layout,
+            method=method or "slots",
             failure_probability=failure_probability,
-            slots_from=slots_from,
+            **given(sampling=sampling, layout=layout, slots_from=slots_from),
         )
-        if forecast.plan.cut > people.occurrences:
+        if forecast.plan.cutoff > people.occurrences:
             raise PlanningError(
                 f"With {forecast.plan.budget:,} bytes the threshold would be "
-                f"{forecast.plan.cut:,}, and there are {people.occurrences:,} items in all. Raise "
-                "the budget."
+                f"{forecast.plan.cutoff:,}, and there are {people.occurrences:,} items in all. "
+                "Raise the budget."
             )
-        conduct(
+        rehearse(
             forecast.plan,
             people,
             out=out,

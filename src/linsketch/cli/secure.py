@@ -6,34 +6,33 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
 
-from linsketch.campaign import Cohort
 from linsketch.errors import PlanningError, RoundFailed
 from linsketch.plan import Plan
-from linsketch.rings import Ring
+from linsketch.population.rehearsal import Cohort
+from linsketch.rings import Contribution, Ring
+from linsketch.round import RoundSketch
 from linsketch.securesum import (
     ClearSum,
-    Contribution,
     HelperSum,
     MaskedSum,
     Parameters,
     SecureSum,
 )
 from linsketch.server import Server
-from linsketch.task import message
 
-Protocol = Literal["clear", "masked", "helper"]
+Summation = Literal["clear", "masked", "helper"]
 _TRIAL = 20  # clients of the trial that times are taken from
 
 
 @dataclass(frozen=True)
 class Secure:
-    """A protocol and the share of users that drop out of each round."""
+    """A way to add up, and the share of users that drop out of each round."""
 
-    protocol: Protocol = "clear"
+    summation: Summation = "clear"
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.protocol == "clear" and self.dropout:
+        if self.summation == "clear" and self.dropout:
             raise PlanningError("Dropouts are simulated with --secure masked or helper.")
         if not 0 <= self.dropout < 1:
             raise PlanningError(f"The share of dropouts lies in 0 .. 1, not {self.dropout}.")
@@ -41,27 +40,27 @@ class Secure:
     @property
     def fact(self) -> dict[str, Any]:
         """What a transcript keeps of it, so that nobody goes on with another."""
-        return {"protocol": self.protocol, "dropout": self.dropout}
+        return {"protocol": self.summation, "dropout": self.dropout}
 
     def start(self, plan: Plan, seed: bytes) -> SecureSum:
         """Return the sum that a campaign runs through."""
         campaign = bytes.fromhex(plan.plan_id)
-        if self.protocol == "masked":
+        if self.summation == "masked":
             return MaskedSum(self.dropout, seed, campaign=campaign)
-        if self.protocol == "helper":
+        if self.summation == "helper":
             return HelperSum(self.dropout, seed, max(plan.smallest_cohort, 3), campaign)
         return ClearSum()
 
     def expected_seconds(self, plan: Plan, cohorts: Sequence[Cohort], users: int) -> float:
         """Time a few clients of a cohort, and multiply."""
         task = Server(plan).open_round()
-        ring = message(plan, task).ring
+        ring = RoundSketch.of(plan, task).ring
         for _ in range(2):  # the first time compiles
             start = perf_counter()
             crowd = list(islice(cohorts[0].contributions(plan, task), _TRIAL))
             encoding = (perf_counter() - start) / len(crowd)
         crowd = [Contribution(ring.zeros())] * _TRIAL
-        if self.protocol == "helper":
+        if self.summation == "helper":
             return (encoding + _seconds(HelperSum(), ring, crowd)) * users
         few = MaskedSum(parameters=Parameters(_TRIAL, _TRIAL - 1, _TRIAL // 2))
         a_neighbour = _seconds(few, ring, crowd) / (_TRIAL - 1)

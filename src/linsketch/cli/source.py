@@ -5,9 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from linsketch.errors import ClusterError, DataError
+from linsketch.errors import ClusterError, DataError, PlanningError
 from linsketch.population.base import Rows
 from linsketch.population.files import read_data
+
+
+def refuse_cluster(cluster: str | None, secure: str) -> None:
+    """Raise where a secure sum is asked for on a cluster."""
+    if cluster is not None and secure != "clear":
+        raise PlanningError(
+            f"--secure {secure} takes users one by one, on this machine: leave out --cluster, or "
+            "rehearse the secure sum on a smaller file."
+        )
 
 
 @contextmanager
@@ -27,7 +36,7 @@ def opened(
         yield read_data(path, user=user, item=item, count=count, keys=keys)
         return
     try:
-        from linsketch.deploy import dask
+        from linsketch.population import dask
     except ImportError as error:
         raise ClusterError(
             f"--cluster needs Dask ({error}): pip install 'linsketch[dask]'."

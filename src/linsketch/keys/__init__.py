@@ -9,6 +9,7 @@ from typing import Any
 
 from linsketch.errors import PlanningError
 from linsketch.keys.base import Encoded, KeySpace, Outside, distinct_keys
+from linsketch.keys.index import KeyIndex
 from linsketch.keys.integers import IntKeys
 from linsketch.keys.strings import BytesKeys, Utf8Keys
 from linsketch.keys.texts import ROOT, TextKeys
@@ -18,6 +19,7 @@ __all__ = [
     "BytesKeys",
     "Encoded",
     "IntKeys",
+    "KeyIndex",
     "KeySpace",
     "Outside",
     "TextKeys",

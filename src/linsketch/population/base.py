@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from linsketch.arrays import Counts
-from linsketch.campaign import Cohort
 from linsketch.keys import KeySpace
+from linsketch.population.rehearsal import Cohort
 
 
 class People(Protocol):

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linsketch.client.report import report
+from linsketch.client import report
 from linsketch.plan import Plan
-from linsketch.securesum import Contribution
-from linsketch.task import RoundTask
+from linsketch.rings import Contribution
+from linsketch.round import RoundTask
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from linsketch import hashing, kernels
 from linsketch.arrays import Counts, Words
-from linsketch.client.histogram import bounded
-from linsketch.client.report import sampled
 from linsketch.errors import TaskError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.plan import Plan
 from linsketch.randomness import SimulatedRandomness, cohorts
-from linsketch.securesum import Contribution
-from linsketch.task import Message, RoundTask, check_task, in_slice, message
+from linsketch.rings import Contribution, RingVector
+from linsketch.round import RoundSketch, RoundTask
+from linsketch.sampling import bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,24 +110,14 @@ class Population:
 
     def key_totals(self) -> Counts:
         """Return the true count of each of `item_keys`."""
-        return self._sums(slice(None), self.counts)[0]
+        sums, holders = np.zeros((2, len(self.item_keys)), np.int64)
+        kernels.rows.by_item(self.items, self.counts, sums, holders)
+        return sums
 
     def item_totals(self) -> dict[Any, int]:
         """Return the true count of each item, in the order of their keys."""
         items = self.keys.decode(self.item_keys)
         return dict(zip(items, self.key_totals().tolist(), strict=True))
-
-    def _sums(self, rows: slice, values: Counts) -> tuple[Counts, Counts]:
-        """Add up values by item; return the sums and the numbers of holders."""
-        sums, holders = np.zeros((2, len(self.item_keys)), np.int64)
-        kernels.rows.by_item(self.items[rows], values, sums, holders)
-        return sums, holders
-
-    def _added_up(self, rows: slice, values: Counts) -> tuple[Words, Counts, Counts]:
-        """Return the keys that have values, their sums and their numbers of holders."""
-        sums, holders = self._sums(rows, values)
-        some = sums > 0
-        return self.item_keys[some], sums[some], holders[some]
 
     @property
     def digest(self) -> int:
@@ -143,13 +132,14 @@ class Population:
         """A name of the data, whatever the order of its rows."""
         return f"{self.digest:016x}"
 
-    def cohorts(self, *, one_by_one: bool = False) -> list["Cohort"]:
+    def cohorts(self, *, one_by_one: bool = False) -> list["SimulatedCohort"]:
         """Return the cohorts of all rounds; a secure sum takes their users one by one."""
-        return [Cohort(self, round_, one_by_one) for round_ in range(1, len(self.first_users))]
+        rounds = range(1, len(self.first_users))
+        return [SimulatedCohort(self, round_, one_by_one) for round_ in rounds]
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class SimulatedCohort:
     """The users of one round. They report only if nobody has more items than the plan allows."""
 
     population: Population
@@ -159,7 +149,7 @@ class Cohort:
     def contributions(self, plan: Plan, task: RoundTask) -> Iterator[Contribution]:
         """Return a contribution of each user, or one that speaks for the whole cohort."""
         people = self.population
-        check_task(plan, task)
+        sketch = RoundSketch.of(plan, task)
         if plan.keys != people.keys or people.busiest > plan.items_per_user:
             raise TaskError(
                 f"The plan is for {plan.keys.name} and at most {plan.items_per_user:,} items a "
@@ -167,45 +157,30 @@ class Cohort:
                 "take population.bounded(...)."
             )
         first, last = people.first_users[self.round - 1 : self.round + 1].tolist()
-        step = 1 if self.one_by_one else max(last - first, 1)
-        parts = message(plan, task)
-        for user in range(first, last, step):
-            yield self._together(plan, task, parts, user, user + step)
+        if self.one_by_one:
+            for user in range(first, last):
+                yield Contribution(self._alone(sketch, user))
+        elif last > first:
+            yield Contribution(self._together(sketch, first, last), last - first)
 
-    def _together(
-        self, plan: Plan, task: RoundTask, parts: Message, first: int, last: int
-    ) -> Contribution:
+    def _alone(self, sketch: RoundSketch, user: int) -> RingVector:
+        """Encode one user's items."""
+        people = self.population
+        rows = slice(people.starts[user], people.starts[user + 1])
+        keys = people.item_keys[people.items[rows]]
+        randomness = SimulatedRandomness(people.seed, people.users[user : user + 1])
+        return sketch.encode(keys, people.counts[rows], randomness)
+
+    def _together(self, sketch: RoundSketch, first: int, last: int) -> RingVector:
         """Encode the sum of some users' samples."""
         people = self.population
         rows = slice(people.starts[first], people.starts[last])
         held = np.diff(people.starts[first : last + 1])
         users = np.repeat(people.users[first:last], held)
-        counts, row_keys = people.counts[rows], people.item_keys[people.items[rows]]
-        vectors = []
-        wanted: NDArray[np.bool_] | slice = slice(None)
-        if parts.slots:
-            # Of a crowd every item is looked up once, of a user only its own.
-            alone = last - first == 1
-            keys = row_keys if alone else people.item_keys
-            of_row = slice(None) if alone else people.items[rows]
-            places = parts.slots.places(keys)[of_row]
-            wanted = in_slice(plan, task.slice, keys)[of_row] & (places < 0)
-        randomness = SimulatedRandomness(people.seed, users[wanted])
-        for repetition, table in enumerate(parts.tables):
-            states = randomness.for_sampling(task.round, repetition, row_keys[wanted])
-            values = np.zeros(len(counts), np.int64)
-            values[wanted] = sampled(counts[wanted], plan, task, states)
-            if last - first > 1:
-                keys, values, holders = people._added_up(rows, values)
-                paper = {"holders": holders} if plan.layout == "paper" else {}
-                vectors.append(table.encode_keys(keys, values, **paper))
-            else:
-                vectors.append(table.encode_keys(row_keys, values))
-        if parts.sketch:
-            vectors.append(parts.sketch.encode_keys(row_keys, counts))
-        if parts.slots:
-            vectors.append(parts.slots.encode_places(places, counts))
-        return Contribution(parts.join(vectors), last - first)
+        randomness = SimulatedRandomness(people.seed, users)
+        return sketch.encode(
+            people.item_keys, people.counts[rows], randomness, item_of_row=people.items[rows]
+        )
 
 
 def _inverse(order: NDArray[np.intp]) -> NDArray[np.uint32]:

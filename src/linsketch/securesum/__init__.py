@@ -5,8 +5,9 @@ run the real protocols in one process; `masked` and `helper` are their parties, 
 without I/O for whoever carries the messages.
 """
 
+from linsketch.rings import Contribution
 from linsketch.securesum import helper, masked
-from linsketch.securesum.base import Contribution, Ledger, MemoryLedger, SecureSum
+from linsketch.securesum.base import Ledger, MemoryLedger, SecureSum
 from linsketch.securesum.clear import ClearSum
 from linsketch.securesum.local import HelperSum, MaskedSum
 from linsketch.securesum.parameters import Parameters, choose_parameters

@@ -3,19 +3,10 @@
 import hashlib
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from linsketch.errors import RefusalError
-from linsketch.rings import Ring, RingVector
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """A vector, and how many users it speaks for: one, or as many as have been added up."""
-
-    vector: RingVector
-    users: int = 1
+from linsketch.rings import Contribution, Ring
 
 
 class SecureSum(Protocol):

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from linsketch.rings import Ring
-from linsketch.securesum.base import Contribution
+from linsketch.rings import Contribution, Ring
 
 
 class ClearSum:

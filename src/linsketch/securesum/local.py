@@ -12,9 +12,9 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch.errors import PlanningError, ProtocolError, RoundFailed
-from linsketch.rings import Ring
+from linsketch.rings import Contribution, Ring
 from linsketch.securesum import helper, masked
-from linsketch.securesum.base import Contribution, MemoryLedger
+from linsketch.securesum.base import MemoryLedger
 from linsketch.securesum.parameters import Parameters, choose_parameters
 from linsketch.tails import smallest_bound
 
@@ -42,6 +42,11 @@ class LocalSum:
         gone = rng.random(clients) < self.dropout
         return [int(s) for s in np.where(gone, rng.integers(0, stages, clients), stages)]
 
+    def weights(self) -> dict[str, int]:
+        """Return the bytes of the largest round, if there was one."""
+        names = ("vector_bytes", "up_bytes", "down_bytes")
+        return {name: getattr(self, name) for name in names} if self.up_bytes else {}
+
     def _count(self, ring: Ring, up: int, down: int) -> None:
         self.vector_bytes = max(self.vector_bytes, ring.wire_bytes)
         self.up_bytes, self.down_bytes = max(self.up_bytes, up), max(self.down_bytes, down)
@@ -68,13 +73,13 @@ class MaskedSum(LocalSum):
         """Run all stages; clients drop out where chance says so."""
         given = _single(contributions)
         parameters = self.parameters or self.planned(len(given))
-        session = masked.Session(ring, context, parameters, self.campaign)
+        session = masked.MaskedSession(ring, context, parameters, self.campaign)
         last = self._last_stages(len(given), STAGES, context)
         clients = [
-            masked.Client(session, number, each.vector, MemoryLedger())
+            masked.MaskedClient(session, number, each.vector, MemoryLedger())
             for number, each in enumerate(given)
         ]
-        server = masked.Server(session, range(len(given)))
+        server = masked.MaskedServer(session, range(len(given)))
         answers = {client.number: client.start() for client in clients}
         for stage in range(STAGES):
             for number, answer in answers.items():
@@ -118,16 +123,16 @@ class HelperSum(LocalSum):
     ) -> Contribution:
         """Mask, send, ask the helper, take the masks off."""
         given = _single(contributions)
-        session = helper.Session(
+        session = helper.HelperSession(
             ring, context, self._helper.public_key, self.smallest_cohort, self.campaign
         )
         numbers = range(self._first, self._first + len(given))
         self._first += len(given)
         last = self._last_stages(len(given), 1, context)
-        server = helper.Server(session, numbers)
+        server = helper.HelperServer(session, numbers)
         for number, each, stay in zip(numbers, given, last, strict=True):
             if stay:
-                client = helper.Client(session, number, each.vector, MemoryLedger())
+                client = helper.HelperClient(session, number, each.vector, MemoryLedger())
                 server.receive(number, client.contribute())
         result = server.finish(self._helper.answer(session, server.request()))
         self._count(ring, session.client_bytes, 0)

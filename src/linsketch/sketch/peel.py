@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from html import escape
 from typing import Any
 
+from linsketch import markup
 from linsketch.arrays import Counts, Words
 from linsketch.keys import KeySpace
 from linsketch.sketch.cardinality import Cardinality
+
+_SHOWN = 20  # items in a notebook
 
 
 class Status(Enum):
@@ -68,3 +72,9 @@ class Peel:
         if self.rejected:
             text += f" Rejected, as no item of {self.space.name} or no count: {self.rejected:,}."
         return text
+
+    def _repr_html_(self) -> str:
+        pairs = sorted(self.histogram.items(), key=lambda pair: -abs(pair[1]))
+        rows = [(item, f"{count:,}") for item, count in pairs[:_SHOWN]]
+        more = max(len(pairs) - _SHOWN, 0)
+        return f"<p>{escape(str(self))}</p>{markup.table(('item', 'count'), rows, more)}"

@@ -1,7 +1,8 @@
 """Slots: one counter for each item that is known by name, and one for everything.
 
-A slot of b bits holds a count modulo 2**b: whoever expects the count to within that much knows it
-(`linsketch.server.slots`). Items of a class of 0 bits are named but not counted.
+A slot of b bits holds a count modulo 2**b. A server that knows the count to within 2**b
+beforehand can resolve it (`linsketch.methods.slots`). Items of a class of 0 bits are named but not
+counted.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from linsketch import hashing
 from linsketch.arrays import Counts, Words
 from linsketch.errors import PlanningError
-from linsketch.keys import KeySpace, distinct_keys
+from linsketch.keys import KeyIndex, KeySpace, distinct_keys
 from linsketch.rings import Ring, RingVector, Segment
 from linsketch.sketch.base import Sketch
 from linsketch.validation import whole_number
@@ -62,19 +62,15 @@ class Slots(Sketch):
         """The keys of all named items, class by class."""
         return self.keys.encode([item for each in self.classes for item in each.items]).keys
 
+    @cached_property
+    def _index(self) -> KeyIndex:
+        index = KeyIndex(self.keys.limbs)
+        index.add(self.named)
+        return index
+
     def places(self, keys: Words) -> Counts:
         """Return the place of each key among the named ones, -1 if it is not one of them."""
-        if not len(self.named):
-            return np.full(len(keys), -1)
-        own = hashing.digest(self.named, 0)
-        order = np.argsort(own)
-        if (own[order][1:] == own[order][:-1]).any():  # two names with one hash: one by one
-            names = {bytes(key): place for place, key in enumerate(self.named)}
-            return np.array([names.get(bytes(key), -1) for key in keys], np.int64)
-        at = np.searchsorted(own[order], hashing.digest(keys, 0))
-        place = order[np.minimum(at, len(own) - 1)]
-        found: Counts = np.where((self.named[place] == keys).all(axis=1), place, -1)
-        return found
+        return self._index.find(keys)
 
     def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
         """Count the named keys, and everything."""

@@ -1,5 +1,11 @@
 """The helper sum: a server and a helper that do not collude; one message a client."""
 
-from linsketch.securesum.helper.parties import Challenge, Client, Helper, Server, Session
+from linsketch.securesum.helper.parties import (
+    Challenge,
+    Helper,
+    HelperClient,
+    HelperServer,
+    HelperSession,
+)
 
-__all__ = ["Challenge", "Client", "Helper", "Server", "Session"]
+__all__ = ["Challenge", "Helper", "HelperClient", "HelperServer", "HelperSession"]

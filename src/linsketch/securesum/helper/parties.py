@@ -18,9 +18,9 @@ from functools import cached_property
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch.errors import ProtocolError, RefusalError, RoundFailed, VectorError, WireError
-from linsketch.rings import Ring, RingVector
+from linsketch.rings import Contribution, Ring, RingVector
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
-from linsketch.securesum.base import Contribution, Ledger, counted_entry, own_entry
+from linsketch.securesum.base import Ledger, counted_entry, own_entry
 from linsketch.securesum.frames import (
     FRAME_BYTES,
     SERVER,
@@ -41,7 +41,7 @@ SEALED_BYTES = KEY_BYTES + CONFIRMATION_BYTES
 
 
 @dataclass(frozen=True)
-class Session:
+class HelperSession:
     """One round of one campaign, all of it public."""
 
     ring: Ring
@@ -79,10 +79,12 @@ class Session:
         return both[:KEY_BYTES], both[KEY_BYTES:]
 
 
-class Client:
+class HelperClient:
     """One user's part: one message, once."""
 
-    def __init__(self, session: Session, number: int, vector: RingVector, ledger: Ledger) -> None:
+    def __init__(
+        self, session: HelperSession, number: int, vector: RingVector, ledger: Ledger
+    ) -> None:
         if vector.ring != session.ring:
             raise VectorError("The vector belongs to another ring than the session's.")
         self.session = session
@@ -105,10 +107,10 @@ class Client:
         return frame(CONTRIBUTE, session.tag, self.number, body)
 
 
-class Server:
+class HelperServer:
     """Adds up masked vectors as they come; then `request`, and `finish` with the reply."""
 
-    def __init__(self, session: Session, members: Iterable[int]) -> None:
+    def __init__(self, session: HelperSession, members: Iterable[int]) -> None:
         self.session = session
         given = [checked_number(member) for member in members]
         self._expected = set(given)
@@ -197,7 +199,7 @@ class Helper:
         """What clients seal for."""
         return public_bytes(self._private)
 
-    def answer(self, session: Session, request: bytes) -> bytes:
+    def answer(self, session: HelperSession, request: bytes) -> bytes:
         """Return the sum of the masks of the clients that the server counts.
 
         Who sealed what is not for this round and client is left out, and the answer says so.
@@ -231,7 +233,7 @@ class Helper:
         """Answer a challenge as only the owner of the private key can."""
         return agree(self._private, challenge, b"helper's proof", context)
 
-    def _opened(self, session: Session, number: int, record: bytes) -> bytes | None:
+    def _opened(self, session: HelperSession, number: int, record: bytes) -> bytes | None:
         """Return the key of a client's mask, None if it sealed something else."""
         sent, confirmation = record[4 : 4 + KEY_BYTES], record[4 + KEY_BYTES :]
         try:
@@ -254,7 +256,7 @@ class Challenge:
         return hmac.compare_digest(self._expected, proof)
 
 
-def _reply_key(session: Session, private: X25519PrivateKey, public: bytes) -> bytes:
+def _reply_key(session: HelperSession, private: X25519PrivateKey, public: bytes) -> bytes:
     return agree(private, public, b"helper's reply", session.tag)
 
 

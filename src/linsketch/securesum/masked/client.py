@@ -31,7 +31,7 @@ from linsketch.securesum.masked.session import (
     SHARES,
     SURVIVORS,
     UNMASK,
-    Session,
+    MaskedSession,
     commit,
     mask_key,
     pair_context,
@@ -52,7 +52,7 @@ class Stage(Enum):
     DONE = "nothing: it is done"
 
 
-class Client:
+class MaskedClient:
     """One user's part in one session: `start`, then `receive` three times.
 
     The vector leaves only masked, and only after the ledger has noted the contribution.
@@ -60,7 +60,7 @@ class Client:
 
     def __init__(
         self,
-        session: Session,
+        session: MaskedSession,
         number: int,
         vector: RingVector,
         ledger: Ledger,
@@ -133,11 +133,11 @@ class Client:
     @classmethod
     def recalled(
         cls,
-        session: Session,
+        session: MaskedSession,
         memory: bytes,
         ledger: Ledger,
         identity: Ed25519PrivateKey | None = None,
-    ) -> "Client":
+    ) -> "MaskedClient":
         """Return the client that `memory` was called of."""
         data = json.loads(memory)
         if data["session"] != session.tag.hex():

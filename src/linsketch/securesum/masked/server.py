@@ -12,9 +12,9 @@ from enum import IntEnum
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from linsketch.errors import ProtocolError, RoundFailed, WireError
+from linsketch.rings import Contribution
 from linsketch.securesum import shamir
 from linsketch.securesum.agreement import KEY_BYTES, agree, public_bytes
-from linsketch.securesum.base import Contribution
 from linsketch.securesum.frames import body_of, checked_number, frame, pack_bits, unpack_bits
 from linsketch.securesum.masked.session import (
     ADVERTISE,
@@ -26,7 +26,7 @@ from linsketch.securesum.masked.session import (
     SHARES,
     SURVIVORS,
     UNMASK,
-    Session,
+    MaskedSession,
     commit,
     mask_key,
     pair_context,
@@ -45,10 +45,10 @@ class Stage(IntEnum):
     CLOSED = 0
 
 
-class Server:
+class MaskedServer:
     """One session: `receive` messages, `advance` to the next stage, read `result` at the end."""
 
-    def __init__(self, session: Session, members: Iterable[int]) -> None:
+    def __init__(self, session: MaskedSession, members: Iterable[int]) -> None:
         self.session = session
         self.members = [checked_number(member) for member in members]
         if len(set(self.members)) < len(self.members):

@@ -29,7 +29,7 @@ COMMITMENT_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Session:
+class MaskedSession:
     """One round of one campaign: ring, context, parameters, and whether clients sign.
 
     `directory` maps clients to their Ed25519 public keys. With one, clients sign what they
@@ -138,18 +138,18 @@ class Traffic:
     down: int
 
 
-def mask_key(session: Session, number: int, secret: int) -> X25519PrivateKey:
+def mask_key(session: MaskedSession, number: int, secret: int) -> X25519PrivateKey:
     """Return the private key that a client's pairwise masks come from."""
     data = derive(shamir.to_bytes(secret), b"mask key", session.context_of(number))
     return X25519PrivateKey.from_private_bytes(data)
 
 
-def pair_context(session: Session, one: int, other: int) -> bytes:
+def pair_context(session: MaskedSession, one: int, other: int) -> bytes:
     """Return the context of two clients' common mask, the same for both."""
     return session.context_of(min(one, other), max(one, other))
 
 
-def commit(session: Session, number: int, secret: int) -> bytes:
+def commit(session: MaskedSession, number: int, secret: int) -> bytes:
     """Return what ties the server to a client's self-mask secret without showing it."""
     data = b"linsketch/commit" + session.context_of(number) + shamir.to_bytes(secret)
     return hashlib.sha256(data).digest()[:COMMITMENT_BYTES]

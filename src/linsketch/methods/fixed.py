@@ -1,0 +1,41 @@
+"""Section 7's fixed sampling: one t for all rounds."""
+
+from dataclasses import dataclass, replace
+
+from linsketch.methods.listing import Listing
+from linsketch.methods.tables import Lists, Sampled, practical_threshold, threshold_of
+from linsketch.plan import Brief, Plan
+from linsketch.sampling import on_grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Practical(Sampled[Listing], Lists):
+    """As much table as the budget has room for, and t so that a round fills it (section 7)."""
+
+    uses_mean = True
+
+    def plan(self, brief: Brief) -> Plan:
+        """Choose the budget or the threshold, whichever is open, and t."""
+        threshold = threshold_of(self, brief)
+        budget = brief.budget
+        if budget is None:
+            budget = self.free_budget(brief, threshold or 0)
+        t = self.filling_t(brief, budget)
+        threshold = threshold or practical_threshold(brief, t)
+        method = replace(self, sampling_threshold=self.first_t(t, threshold))
+        return brief.plan(method, budget, threshold)
+
+    def first_t(self, filling: float, threshold: int) -> float:
+        """Return t, given the one that fills the table."""
+        return filling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed(Practical):
+    """The same t in every round: at most half of the threshold."""
+
+    name = "fixed"
+
+    def first_t(self, filling: float, threshold: int) -> float:
+        """Return t: an item at the threshold is seen with probability 1 - e**-2 or more."""
+        return on_grid(max(1.0, min(filling, threshold / 2)))

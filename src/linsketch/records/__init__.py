@@ -1,0 +1,1 @@
+"""Durable records: the transcript of a campaign, and ledgers of what must not happen twice."""

@@ -1,1 +1,0 @@
-"""What people and machines are shown of a campaign."""
