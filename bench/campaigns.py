@@ -44,7 +44,8 @@ def linsketch(*args: str, out: Path) -> Any:
 def f1_table(data: Path, folder: Path) -> list[str]:
     """Return the F1 of each method at each budget, over the seeds."""
     lines = [
-        "| data | method | budget | F1, mean of 15 seeds | rounds decoded | bytes up | bytes down |",
+        "| data | method | budget | F1, mean of 15 seeds | rounds decoded | bytes up | bytes "
+        "down |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for name, options in SETS.items():

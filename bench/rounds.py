@@ -17,7 +17,7 @@ from linsketch.federation.letters import Opening
 from linsketch.federation.terms import Terms
 from linsketch.methods import Slots
 from linsketch.plan import Plan
-from linsketch.population.words import typists
+from linsketch.population.typists import typists
 from linsketch.round import RoundSketch, RoundTask, _built
 from linsketch.sketch.slots import SlotClass
 

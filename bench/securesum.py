@@ -176,8 +176,8 @@ def helper_lines(clients: int = 10_000) -> list[str]:
         f"| expanding the masks alone, from given keys | {bare:.2f} |",
         "",
         f"Server and helper together take **{both / agreed:.2f}** times the time of generating the",
-        f"masks once with their key agreements (target: at most 3), {both / bare:.2f} times that of "
-        "expanding",
+        f"masks once with their key agreements (target: at most 3), {both / bare:.2f} times that "
+        "of expanding",
         f"them from keys that are there already. A client takes {1e3 * a_client:.2f} ms and sends "
         f"{session.client_bytes - RING.wire_bytes}",
         "bytes beside its vector.",

@@ -26,7 +26,7 @@ from rich.markdown import Markdown
 
 import accuracy
 from linsketch import IBLT, ROOT, IntKeys, RingVector, Seeds, TextKeys, Utf8Keys
-from linsketch.kernels.words import mix, scale
+from linsketch.kernels.integers import mix, scale
 from linsketch.sketch.sizing import Hashing
 
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"

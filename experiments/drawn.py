@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import ROOT, Contribution, Plan, RoundTask, Seeds, TextKeys
-from linsketch.arrays import Counts, Words
-from linsketch.randomness import Rows, simulated_states
+from linsketch.arrays import Counts, Uint64s
+from linsketch.randomness import RowChoice, simulated_states
 from linsketch.round import RoundSketch
 
 KEYS = TextKeys(ROOT, 3)
-DOMAIN: Words = np.arange(KEYS.most, dtype=np.uint64)[:, None]
+DOMAIN: Uint64s = np.arange(KEYS.most, dtype=np.uint64)[:, None]
 ROUNDS = 100  # the most that any figure has
 
 
@@ -28,7 +28,7 @@ class Distribution:
     """Items (their numbers in the domain) and how likely each is."""
 
     name: str
-    items: Words
+    items: Uint64s
     cumulative: NDArray[np.float64]
 
     @classmethod
@@ -58,10 +58,10 @@ class Distribution:
 class Drawn:
     """The users of one round: rows of an item, its count and the state that it is sampled with."""
 
-    keys: Words  # distinct
+    keys: Uint64s  # distinct
     item_of_row: NDArray[np.integer]  # its number in keys
     counts: Counts
-    states: Words
+    states: Uint64s
     users: int
 
     def histogram(self) -> Counts:
@@ -76,11 +76,11 @@ class Drawn:
         vector = sketch.encode(self.keys, self.counts, self, item_of_row=self.item_of_row)
         return Contribution(vector, self.users)
 
-    def for_bound(self) -> Words:
+    def for_bound(self) -> Uint64s:
         """Return no states: nobody has more than the plan allows."""
         return np.empty(0, np.uint64)
 
-    def for_sampling(self, round_: int, repetition: int, keys: Words, rows: Rows) -> Words:  # noqa: ARG002  # drawn once
+    def for_sampling(self, round_: int, repetition: int, keys: Uint64s, rows: RowChoice) -> Uint64s:  # noqa: ARG002  # drawn once
         """Return the states of some rows, the same for every method."""
         return self.states[rows]
 
@@ -97,7 +97,7 @@ def draw(
     rounds = []
     for number in range(1, ROUNDS + 1):
         seeds = Seeds(f"section 7/{mean}/{run}/{items_per_user}".encode(), number)
-        rng = np.random.Generator(np.random.Philox(key=seeds.words("draw", 2)))
+        rng = np.random.Generator(np.random.Philox(key=seeds.integers("draw", 2)))
         many = max(items_per_user, round(rng.normal(mean, mean / 10)))
         places = np.searchsorted(distribution.cumulative, rng.random(many), side="right")
         places = np.minimum(places, len(distribution.items) - 1)

@@ -17,7 +17,7 @@ from linsketch.history import FailedRounds
 from linsketch.methods import Adaptive, CountMedian, Fixed, Slots
 from linsketch.methods.count_median import Medians
 from linsketch.methods.fixed import Practical
-from linsketch.methods.listing import Listing
+from linsketch.methods.listing import ListedSums
 from linsketch.methods.slots import Evidence
 from linsketch.methods.tables import threshold_of
 from linsketch.plan import Brief, Scope
@@ -147,7 +147,7 @@ def estimates(server: Server, failed: FailedRounds) -> Estimates:
     history, total = server.history, np.zeros(len(DOMAIN))
     if isinstance(history, Medians):
         return history.totals(DOMAIN)
-    if isinstance(history, Listing | Evidence):
+    if isinstance(history, ListedSums | Evidence):
         found = history.listed(failed)
         total[found.keys[:, 0]] = found.estimates
         return total

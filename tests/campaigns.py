@@ -9,7 +9,7 @@ import numpy as np
 from linsketch import IntKeys, Plan, Population, Rehearsal, Server, campaign, plan_campaign
 from linsketch.history import Round
 from linsketch.methods.slots import Evidence
-from linsketch.randomness import user_words
+from linsketch.randomness import user_ids
 
 KEYS = IntKeys(20)
 
@@ -31,7 +31,7 @@ def people(
         KEYS,
         [int(item) for item in 7919 * np.arange(items) % (1 << 20)],
         item_of_row,
-        user_words([f"user {number}" for number in range(users)], seed),
+        user_ids([f"user {number}" for number in range(users)], seed),
         user_of_row,
         rng.integers(1, 3, len(user_of_row)),
         rounds,

@@ -15,7 +15,7 @@ from linsketch.errors import CountError, TaskError
 from linsketch.hashing import Seeds, digest_bytes
 from linsketch.methods import Proven
 from linsketch.plan import Plan
-from linsketch.randomness import SimulatedRandomness, cohorts, system_states, user_words
+from linsketch.randomness import SimulatedRandomness, cohorts, system_states, user_ids
 from linsketch.round import RoundSketch
 from linsketch.sampling import bounded
 from tests.campaigns import KEYS, people, plan_for, sampled_plan
@@ -112,7 +112,7 @@ def test_order_of_rows_does_not_matter() -> None:
     """Law 6: rows in any order, and merged or not, give the same sums, bound included."""
     rng = np.random.default_rng(3)
     users, items = rng.integers(0, 50, 400), rng.integers(0, 30, 400)
-    words = user_words([str(user) for user in range(50)], b"s")
+    words = user_ids([str(user) for user in range(50)], b"s")
     names = [int(item) for item in rng.permutation(30)]
 
     def total(order: Any, relabel: Any) -> tuple[str, list[bytes]]:
@@ -142,7 +142,7 @@ def test_order_of_rows_does_not_matter() -> None:
 
 def test_cohorts_are_disjoint_even_and_keyed() -> None:
     """Every user is in one round; another seed splits otherwise; sizes are those of chance."""
-    words = user_words([str(user) for user in range(100_000)], b"one")
+    words = user_ids([str(user) for user in range(100_000)], b"one")
     first, second = (cohorts(words, 10, seed) for seed in (b"one", b"two"))
     assert set(first.tolist()) == set(range(1, 11))
     sizes = np.bincount(first)[1:]
@@ -153,9 +153,9 @@ def test_cohorts_are_disjoint_even_and_keyed() -> None:
 def test_user_words_match_the_reference() -> None:
     """The loop over texts computes the documented digest, for texts of every length."""
     texts = ["", "a", "12345678", "123456789", "é🙂" * 5]
-    (seed,) = Seeds(b"s").words("users", 1)
+    (seed,) = Seeds(b"s").integers("users", 1)
     expected = [digest_bytes(text.encode(), seed) for text in texts]
-    assert user_words(texts, b"s").tolist() == expected
+    assert user_ids(texts, b"s").tolist() == expected
 
 
 def test_equal_rows_are_added_up() -> None:
@@ -166,7 +166,7 @@ def test_equal_rows_are_added_up() -> None:
         KEYS,
         list(range(70)),
         items,
-        user_words(["a", "b"], b"s"),
+        user_ids(["a", "b"], b"s"),
         users,
         np.arange(211, dtype=np.int64) + 1,
         1,
@@ -190,7 +190,7 @@ def test_cohorts_keep_to_the_plan() -> None:
 
 def test_users_without_rows() -> None:
     """A user who has nothing counts as a user, with no items."""
-    words = user_words(["a", "b", "c"], b"s")
+    words = user_ids(["a", "b", "c"], b"s")
     rows = np.array([0, 0])
     population = Population.from_rows(
         KEYS, [5], np.array([0, 0]), words, rows, np.array([2, 3]), 1, b"s"

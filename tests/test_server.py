@@ -19,7 +19,7 @@ from linsketch import (
 )
 from linsketch.errors import PlanningError, RoundFailed, TaskError, VectorError
 from linsketch.methods.adaptive import halfway
-from linsketch.randomness import cohorts, user_words
+from linsketch.randomness import cohorts, user_ids
 from linsketch.round import RoundSketch
 from linsketch.sampling import Sampling
 from linsketch.sketch.peel import Status
@@ -53,7 +53,7 @@ def test_estimates_are_unbiased_and_errors_honest(sampling: Sampling, t: float) 
             IntKeys(8),
             list(counts),
             items,
-            user_words([str(user) for user in range(len(items))], seed),
+            user_ids([str(user) for user in range(len(items))], seed),
             np.arange(len(items)),
             np.ones(len(items), np.int64),
             2,
@@ -112,7 +112,7 @@ def test_scaling_up_states_its_error() -> None:
             IntKeys(8),
             [1, 2],
             np.repeat([0, 1], [300, 60]),
-            user_words([str(user) for user in range(360)], seed),
+            user_ids([str(user) for user in range(360)], seed),
             np.arange(360),
             np.ones(360, np.int64),
             3,
@@ -229,7 +229,7 @@ def small_campaign(seed: bytes, heavy: int, light: int, threshold: int) -> tuple
         IntKeys(16),
         list(range(100, 100 + len(counts))),
         items,
-        user_words([str(user) for user in range(users.max() + 1)], seed),
+        user_ids([str(user) for user in range(users.max() + 1)], seed),
         users,
         np.ones(len(items), np.int64),
         2,
@@ -258,7 +258,7 @@ def test_the_proven_method_keeps_its_promise() -> None:
 
 def concentrated(rounds: int, users: int, per_round: int, most: int, seed: bytes) -> Population:
     """Return users who all have `most` of one item, which nobody has in another round."""
-    words = user_words([str(user) for user in range(users)], seed)
+    words = user_ids([str(user) for user in range(users)], seed)
     rng = np.random.default_rng(list(seed))
     items = (cohorts(words, rounds, seed) - 1) * per_round + rng.integers(0, per_round, users)
     return Population.from_rows(

@@ -34,10 +34,10 @@ from linsketch.errors import CountError, PlanningError, TaskError
 from linsketch.methods import Adaptive
 from linsketch.methods.slots import DiscoveryRule, SlotRule
 from linsketch.methods.slots.evidence import TAIL, spread, window
-from linsketch.randomness import SimulatedRandomness, cohorts, user_words
+from linsketch.randomness import SimulatedRandomness, cohorts, user_ids
 from linsketch.round import RoundSketch, Slice, slice_places
 from linsketch.securesum import ClearSum
-from linsketch.sketch.slots import SlotClass, Slots
+from linsketch.sketch.slots import SlotClass, SlotSketch
 from tests.campaigns import KEYS, evidence, method_of, people, plan_for, with_options
 
 PEOPLE = people(rounds=6, users=1500, items=300, mean=2.0)
@@ -64,7 +64,7 @@ def finished() -> Server:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500)), max_size=20), st.integers(1, 6))
 def test_slots_are_linear(rows: list[tuple[int, int]], bits: int) -> None:
     """Vectors add up to the vector of the sum: counts modulo 2**bits, and the total of all."""
-    slots = Slots(
+    slots = SlotSketch(
         KEYS, 10**5, (SlotClass(0, (9,)), SlotClass(bits, (1, 2, 3)), SlotClass(20, (4,)))
     )
     keys = KEYS.encode([item for item, _ in rows]).keys
@@ -83,11 +83,11 @@ def test_slots_are_linear(rows: list[tuple[int, int]], bits: int) -> None:
 def test_slots_refuse() -> None:
     """One slot an item, items within the keys, counts within the ring."""
     with pytest.raises(PlanningError, match="two slots"):
-        Slots(KEYS, 9, (SlotClass(3, (1,)), SlotClass(4, (1,))))
+        SlotSketch(KEYS, 9, (SlotClass(3, (1,)), SlotClass(4, (1,))))
     with pytest.raises(PlanningError, match="bits"):
         SlotClass(63, ())
     with pytest.raises(CountError):
-        Slots(KEYS, 9, ()).encode({1: 10})
+        SlotSketch(KEYS, 9, ()).encode({1: 10})
 
 
 def test_slices_cover_every_key_once() -> None:
@@ -126,7 +126,7 @@ def test_users_one_by_one_give_the_same_bytes(finished: Server) -> None:
 def single_items(items: np.ndarray, rounds: int, seed: bytes) -> Population:
     """Return users with one item each, in the order in which rounds take them."""
     users = len(items)
-    words = user_words([str(user) for user in range(users)], seed)
+    words = user_ids([str(user) for user in range(users)], seed)
     ones, everybody = np.ones(users, int), np.arange(users)
     order = np.argsort(cohorts(words, rounds, seed), kind="stable")
     item_of_user = np.empty(users, int)
@@ -316,7 +316,7 @@ def test_names_are_found_whatever_their_hashes(monkeypatch: pytest.MonkeyPatch) 
     keys = KEYS.encode([1, 2, 5, 9, 5, 1000]).keys
 
     def places(*classes: SlotClass) -> list[int]:
-        return [int(place) for place in Slots(KEYS, 99, classes).places(keys)]
+        return [int(place) for place in SlotSketch(KEYS, 99, classes).places(keys)]
 
     some = (SlotClass(3, (5, 9)), SlotClass(4, (2,)))
     expected = [-1, 2, 0, 1, 0, -1]
@@ -390,7 +390,7 @@ def test_users_who_repeat_themselves(repeats: int, kinds: int) -> None:
         IntKeys(8),
         range(kinds),
         rng.choice(kinds, 2 * users, p=weights / weights.sum()),
-        user_words([str(user) for user in range(users)], seed),
+        user_ids([str(user) for user in range(users)], seed),
         user_of_row,
         rng.geometric(1 / repeats, 2 * users),
         rounds,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linsketch.kernels.integers import add_mod, multiply_mod, reduce_mod, subtract_mod
 from linsketch.kernels.peel import inverse
-from linsketch.kernels.words import add_mod, multiply_mod, reduce_mod, subtract_mod
 from linsketch.rings import largest_prime
 
 U = np.uint64

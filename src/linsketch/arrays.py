@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 Counts = NDArray[np.int64]
 Estimates = NDArray[np.float64]
 Mask = NDArray[np.bool_]

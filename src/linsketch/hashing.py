@@ -1,9 +1,9 @@
 """Seeded hash families, the same in every process and language (docs/wire.md).
 
 A key is first absorbed into a 64-bit digest; every family (positions, checks, signs, ...) then
-reads words of that digest, each with a tweak of its own. Digest seeds and tweaks come out of
+reads halves of that digest, each with a tweak of its own. Digest seeds and tweaks come out of
 SHA-256. The functions here are the readable reference in numpy; the loops in `kernels` compute
-the same words.
+the same integers.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linsketch.arrays import Words
+from linsketch.arrays import Uint64s
 from linsketch.errors import PlanningError
 from linsketch.validation import whole_number
 
@@ -45,8 +45,8 @@ class Seeds:
         round_ = "shared" if self.round is None else self.round
         return f"seed={self.seed.hex()},round={round_},repetition={self.repetition}"
 
-    def words(self, label: str, count: int) -> tuple[int, ...]:
-        """Derive `count` 64-bit words for one purpose."""
+    def integers(self, label: str, count: int) -> tuple[int, ...]:
+        """Derive `count` 64-bit integers for one purpose."""
         round_ = SHARED if self.round is None else self.round
         head = b"linsketch/1/" + label.encode() + b"\0"
         head += struct.pack("<III", round_, self.repetition, len(self.seed)) + self.seed
@@ -57,14 +57,14 @@ class Seeds:
         return struct.unpack_from(f"<{count}Q", stream)
 
 
-def mix(z: Words) -> Words:
-    """Return the finaliser of SplitMix64 (Stafford's mix 13), a bijection of 64-bit words."""
+def mix(z: Uint64s) -> Uint64s:
+    """Return the finaliser of SplitMix64 (Stafford's mix 13), a bijection of 64-bit integers."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
-def digest(keys: Words, seed: int) -> Words:
+def digest(keys: Uint64s, seed: int) -> Uint64s:
     """Absorb the limbs of each key (a row), in order."""
     state = np.full(len(keys), seed, np.uint64)
     for limb in keys.T:
@@ -73,28 +73,28 @@ def digest(keys: Words, seed: int) -> Words:
 
 
 def digest_bytes(text: bytes, seed: int) -> int:
-    """Absorb the length of a byte string and its words of eight bytes, the last one padded."""
-    words = np.frombuffer(text.ljust(-(-len(text) // 8) * 8, b"\0"), "<u8")
-    return int(digest(np.array([[len(text), *words]], np.uint64), seed)[0])
+    """Absorb the length of a byte string and its pieces of eight bytes, the last one padded."""
+    pieces = np.frombuffer(text.ljust(-(-len(text) // 8) * 8, b"\0"), "<u8")
+    return int(digest(np.array([[len(text), *pieces]], np.uint64), seed)[0])
 
 
-def halves(digests: Words, tweak: int) -> tuple[Words, Words]:
+def halves(digests: Uint64s, tweak: int) -> tuple[Uint64s, Uint64s]:
     """Return the high and low 32 bits of the digests' word for a tweak."""
     word = mix(digests ^ np.uint64(tweak))
     return word >> _HALF, word & _LOW_32
 
 
-def scale(half: Words, size: int) -> Words:
+def scale(half: Uint64s, size: int) -> Uint64s:
     """Map 32-bit numbers to 0 .. size-1, as evenly as 2**32 allows."""
-    scaled: Words = (half * np.uint64(size)) >> _HALF
+    scaled: Uint64s = (half * np.uint64(size)) >> _HALF
     return scaled
 
 
-def high_product(a: Words, b: int) -> Words:
+def high_product(a: Uint64s, b: int) -> Uint64s:
     """Return the high 64 bits of a * b."""
     a_high, a_low = a >> _HALF, a & _LOW_32
     b_high, b_low = np.uint64(b >> 32), np.uint64(b & 0xFFFFFFFF)
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
     carry = (a_low * b_high + (middle & _LOW_32)) >> _HALF
-    product: Words = a_high * b_high + (middle >> _HALF) + carry
+    product: Uint64s = a_high * b_high + (middle >> _HALF) + carry
     return product

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import kernels
-from linsketch.arrays import Words
+from linsketch.arrays import Uint64s
 from linsketch.errors import PlanningError, VectorError, WireError
 from linsketch.validation import whole_number
 
@@ -182,7 +182,7 @@ class RingVector:
     """An element of a ring. Use `Ring.zeros`, `Ring.vector`, `Ring.unpack` or a sketch."""
 
     ring: Ring
-    arrays: tuple[Words, ...]
+    arrays: tuple[Uint64s, ...]
 
     def _same_ring(self, other: "RingVector") -> None:
         if self.ring != other.ring:

@@ -1,6 +1,5 @@
 """A round: what the server asks of its users, and what goes where in their vectors."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import hashing, kernels
-from linsketch.arrays import Counts, Mask, Words
+from linsketch.arrays import Counts, Mask, Uint64s
 from linsketch.errors import TaskError, VectorError
 from linsketch.hashing import Seeds
 from linsketch.keys import BytesKeys
@@ -21,7 +20,7 @@ from linsketch.sketch.base import Sketch
 from linsketch.sketch.countsketch import CountSketch
 from linsketch.sketch.iblt import IBLT
 from linsketch.sketch.sizing import Size
-from linsketch.sketch.slots import SlotClass, Slots
+from linsketch.sketch.slots import SlotClass, SlotSketch
 from linsketch.validation import whole_number
 
 VERSION = 1
@@ -52,16 +51,16 @@ class Slice:
         whole_number(self, "start", 0, WHOLE - 1)
         whole_number(self, "width", 1, WHOLE)
 
-    def holds(self, places: Words) -> Mask:
+    def holds(self, places: Uint64s) -> Mask:
         """Tell which places lie in the slice."""
         inside: Mask = (places - np.uint64(self.start)) % np.uint64(WHOLE) < np.uint64(self.width)
         return inside
 
 
-def slice_places(seed: bytes, keys: Words) -> Words:
+def slice_places(seed: bytes, keys: Uint64s) -> Uint64s:
     """Return where keys lie on the circle: by a hash that is the same in all rounds."""
-    (tweak,) = Seeds(seed).words("slices", 1)
-    places: Words = hashing.digest(keys, tweak) >> np.uint64(32)
+    (tweak,) = Seeds(seed).integers("slices", 1)
+    places: Uint64s = hashing.digest(keys, tweak) >> np.uint64(32)
     return places
 
 
@@ -129,7 +128,7 @@ class Parts:
 
     tables: tuple[IBLT, ...] = ()  # of sampled counts, one a repetition
     sketch: CountSketch | None = None  # of all counts
-    slots: Slots | None = None  # of all counts of named items, which the tables leave out
+    slots: SlotSketch | None = None  # of all counts of named items, which the tables leave out
     sampling: Sampling = "threshold"
 
 
@@ -231,7 +230,7 @@ class RoundSketch:
 
     def encode(
         self,
-        keys: Words,
+        keys: Uint64s,
         counts: Counts,
         randomness: Randomness,
         *,
@@ -257,14 +256,19 @@ class RoundSketch:
             if item_of_row is None:
                 vectors.append(table.encode_keys(row_keys[chosen], values))
             else:
-                vectors.append(_encoded_sums(table, keys, item_of_row[chosen], values))
+                own, sums, holders = _summed(keys, item_of_row[chosen], values)
+                paper = {"holders": holders} if table.layout == "paper" else {}
+                vectors.append(table.encode_keys(own, sums, **paper))
         if parts.sketch:
-            vectors.append(parts.sketch.encode_keys(row_keys, counts))
+            own, sums = row_keys, counts
+            if item_of_row is not None:
+                own, sums, _ = _summed(keys, item_of_row, counts)
+            vectors.append(parts.sketch.encode_keys(own, sums))
         if parts.slots:
             vectors.append(parts.slots.encode_places(places, counts))
         return RingVector(self.ring, tuple(array for vector in vectors for array in vector.arrays))
 
-    def _in_slice(self, keys: Words) -> Mask:
+    def _in_slice(self, keys: Uint64s) -> Mask:
         if self.task.slice is None:
             return np.ones(len(keys), bool)
         return self.task.slice.holds(slice_places(self.plan.seed, keys))
@@ -293,15 +297,14 @@ def _built(plan: Plan, task: RoundTask) -> RoundSketch:
     return RoundSketch(plan, task)
 
 
-def _encoded_sums(
-    table: IBLT, keys: Words, item_of_row: NDArray[np.integer], values: Counts
-) -> RingVector:
-    """Add up a crowd's values by item, then encode each item once."""
+def _summed(
+    keys: Uint64s, item_of_row: NDArray[np.integer], values: Counts
+) -> tuple[Uint64s, Counts, Counts]:
+    """Add up a crowd's values by item; return the keys that have some, sums, and holders."""
     sums, holders = np.zeros((2, len(keys)), np.int64)
     kernels.rows.by_item(item_of_row, values, sums, holders)
     some = sums > 0
-    own: Mapping[str, Counts] = {"holders": holders[some]} if table.layout == "paper" else {}
-    return table.encode_keys(keys[some], sums[some], **own)
+    return keys[some], sums[some], holders[some]
 
 
 def _shown(item: Any) -> Any:

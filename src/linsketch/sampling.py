@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from linsketch import hashing, kernels
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import CountError, PlanningError
 
 Sampling = Literal["threshold", "binomial"]
@@ -23,7 +23,7 @@ MAX_THRESHOLD = 1 << 32
 _TAIL = 40 * math.log(2)  # a round's total exceeds what the ring holds with probability 2**-40
 
 
-def bounded(counts: Counts, most: int, states: Words, starts: Counts | None = None) -> Counts:
+def bounded(counts: Counts, most: int, states: Uint64s, starts: Counts | None = None) -> Counts:
     """Keep at most `most` occurrences of each user, uniformly without replacement.
 
     One user has all rows and one state. With `starts`, user i has the rows from starts[i] to
@@ -44,7 +44,7 @@ def bounded(counts: Counts, most: int, states: Words, starts: Counts | None = No
     return kept
 
 
-def sampled(counts: Counts, t: float, sampling: Sampling, states: Words) -> Counts:
+def sampled(counts: Counts, t: float, sampling: Sampling, states: Uint64s) -> Counts:
     """Sample counts of one user, or of many, by a rule."""
     if t == 1:
         return counts
@@ -52,7 +52,7 @@ def sampled(counts: Counts, t: float, sampling: Sampling, states: Words) -> Coun
     return sample(counts, t, states)
 
 
-def _checked(counts: Counts, states: Words, bits: int) -> Counts:
+def _checked(counts: Counts, states: Uint64s, bits: int) -> Counts:
     for name, array, kinds in (("Counts", counts, "iu"), ("States", states, "u")):
         if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
             raise CountError(f"{name} must be an array of integers (states: uint64), one a row.")
@@ -65,7 +65,7 @@ def _checked(counts: Counts, states: Words, bits: int) -> Counts:
     return counts.astype(np.int64)
 
 
-def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
+def threshold_sample(counts: Counts, t: float, states: Uint64s) -> Counts:
     """Keep counts of t or more; replace a smaller h by t with probability h / t, else by 0.
 
     Where t is no integer, its floor or ceiling is taken at random, with mean t. With T = 2**16 t,
@@ -85,7 +85,7 @@ def threshold_sample(counts: Counts, t: float, states: Words) -> Counts:
     return np.where(counts * GRID >= numerator, counts, np.where(draw < counts * GRID, rounded, 0))
 
 
-def binomial_sample(counts: Counts, t: float, states: Words) -> Counts:
+def binomial_sample(counts: Counts, t: float, states: Uint64s) -> Counts:
     """Keep each unit of each count with probability 1 / t; the server multiplies by t."""
     counts = _checked(counts, states, 32)  # the time is that of one draw a unit
     kept = np.zeros_like(counts)

@@ -31,8 +31,8 @@ from linsketch import (
     report,
 )
 from linsketch.population.files import Data, read_data
-from linsketch.population.words import typists
-from linsketch.randomness import SimulatedRandomness, user_words
+from linsketch.population.typists import typists
+from linsketch.randomness import SimulatedRandomness, user_ids
 from linsketch.randomness import cohorts as assigned
 from linsketch.securesum import HelperSum, MaskedSum
 from tests.campaigns import people
@@ -46,7 +46,7 @@ FEW = people(rounds=2, users=60, seed=b"few")
 def drifting(rounds: int = 12, users: int = 6000) -> Population:
     """Return people with one item each, whose tastes change after half of the rounds."""
     rng, seed = np.random.default_rng(11), b"drift"
-    ids = user_words([str(user) for user in range(users)], seed)
+    ids = user_ids([str(user) for user in range(users)], seed)
     round_of_user = assigned(ids, rounds, seed)
     items = np.minimum(rng.zipf(1.3, users) - 1, 399)
     items = np.where(round_of_user > rounds // 2, rng.permutation(400)[items], items)

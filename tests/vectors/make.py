@@ -34,7 +34,7 @@ from linsketch.federation.terms import HelperTerms, Terms
 from linsketch.keys import KeySpace
 from linsketch.methods import Proven, Unsampled
 from linsketch.plan import canonical
-from linsketch.randomness import SimulatedRandomness, cohorts, user_words
+from linsketch.randomness import SimulatedRandomness, cohorts, user_ids
 from linsketch.round import RoundSketch
 from linsketch.securesum import MemoryLedger, helper
 from linsketch.securesum.agreement import public_bytes
@@ -120,7 +120,7 @@ def campaign() -> dict[str, Any]:
     )
     task = Server(plan).open_round()
     users, seed = ["alice", "bøb 🙂"], b"simulation"
-    words = user_words(users, seed)
+    ids = user_ids(users, seed)
     own = {"tea": 3, "": 1, "naïve ": 2, "x" * 20: 1, "milk": 1}
     return {
         "plan": canonical(plan.to_json()).decode(),
@@ -131,14 +131,14 @@ def campaign() -> dict[str, Any]:
         "users": [
             {
                 "user": user,
-                "word": str(word),
+                "id": str(id_),
                 "round": round_,
-                "message": report(own, plan, task, SimulatedRandomness(seed, words[i : i + 1]))
+                "message": report(own, plan, task, SimulatedRandomness(seed, ids[i : i + 1]))
                 .vector.pack(RoundSketch.of(plan, task).context)
                 .hex(),
             }
-            for i, (user, word, round_) in enumerate(
-                zip(users, words.tolist(), cohorts(words, 3, seed).tolist(), strict=True)
+            for i, (user, id_, round_) in enumerate(
+                zip(users, ids.tolist(), cohorts(ids, 3, seed).tolist(), strict=True)
             )
         ],
     }
@@ -146,7 +146,7 @@ def campaign() -> dict[str, Any]:
 
 def secure_sums() -> dict[str, Any]:
     """Return masks, and a federated round as the parties with these keys would write it."""
-    # Modulo the last prime more than a fifth of all words is skipped.
+    # Modulo the last prime more than a fifth of all integers is skipped.
     ring = Ring((Segment(9, 2**11), Segment(9, 509), Segment(40, 4755801206503243927)))
     key = bytes(range(32))
     plan = Plan(
@@ -195,12 +195,12 @@ def vectors() -> dict[str, Any]:
     """Collect everything that docs/wire.md describes."""
     out: dict[str, Any] = {"seed": SEED.hex(), "must_fail": must_fail(), "campaign": campaign()}
     out["secure_sums"] = secure_sums()
-    out["words"] = [
+    out["integers"] = [
         {
             "label": "iblt",
             "round": round_,
             "repetition": repetition,
-            "words": [str(word) for word in Seeds(SEED, round_, repetition).words("iblt", 6)],
+            "integers": [str(each) for each in Seeds(SEED, round_, repetition).integers("iblt", 6)],
         }
         for round_, repetition in ((None, 0), (0, 0), (7, 3))
     ]

@@ -29,55 +29,61 @@ DataFile = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="Scheduler of a Dask cluster, like tcp://127.0.0.1:8786; DATA may be a folder then."
+        help="Address of a Dask scheduler, like tcp://127.0.0.1:8786; DATA may be a folder then."
     ),
 ]
 User = Annotated[str, typer.Option(help="Column of users.")]
 Item = Annotated[str, typer.Option(help="Column of items.")]
-Count = Annotated[str | None, typer.Option(help="Column of counts; without it a row counts 1.")]
+Count = Annotated[str | None, typer.Option(help="Column of counts; default: a row counts 1.")]
 Rounds = Annotated[int, typer.Option(help="Rounds; each user is in one of them.")]
 Threshold = Annotated[
     int | None,
-    typer.Option(help="Report items of this count or more; without it, what the budget allows."),
+    typer.Option(help="Report items with this count or more; default: what the budget allows."),
 ]
 Budget = Annotated[
     int | None,
-    typer.Option(help="Bytes that a user may send in a round; without it, the planner's."),
+    typer.Option(help="Bytes that a user may send in a round; default: the planner chooses."),
 ]
 ChosenMethod = Annotated[
     str | None,
     typer.Option(help=f"How to find items: {', '.join(sorted(METHODS))} (default: slots)."),
 ]
 ChosenSampling = Annotated[
-    Sampling | None, typer.Option(help="How users sample; without it, as suits the method.")
+    Sampling | None, typer.Option(help="How users sample; default: as suits the method.")
 ]
 ChosenLayout = Annotated[
     Layout | None, typer.Option(help="Layout of tables: compact (default), or as in the paper.")
 ]
 ItemsPerUser = Annotated[
     int | None,
-    typer.Option(help="At most so many of a user; without it, what the busiest user has."),
+    typer.Option(help="Most items of a user; default: as many as the busiest user has."),
 ]
 Keys = Annotated[
     str | None,
-    typer.Option(help="utf8:20, bytes:20, text:3 or int:32; without it, utf8 of the longest item."),
+    typer.Option(
+        help="Kind of items: utf8:20, bytes:20, text:3 or int:32; default: utf8 of the longest."
+    ),
 ]
-FailureProbability = Annotated[float, typer.Option(help="Of proven promises.")]
-Seed = Annotated[str, typer.Option(help="Cohorts, samples and hashes follow from it.")]
+FailureProbability = Annotated[
+    float, typer.Option(help="Probability with which a proven promise may fail.")
+]
+Seed = Annotated[str, typer.Option(help="A text that cohorts, samples and hashes follow from.")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for transcript and page; else linsketch-runs/PLAN."),
+    typer.Option(help="Folder for transcript, result and page; default: linsketch-runs/PLAN."),
 ]
 ChosenSum = Annotated[
     Summation,
-    typer.Option("--secure", help="Add up in the clear, or run a real secure sum: user by user."),
+    typer.Option(
+        "--secure", help="Add vectors in the clear, or through a real secure sum, user by user."
+    ),
 ]
 Dropout = Annotated[
     float, typer.Option(help="Share of users that drop out of a secure sum, at any stage.")
 ]
 SlotsFrom = Annotated[
     int | None,
-    typer.Option(help="slots: name an item to users once it has been seen so often (2 or 3)."),
+    typer.Option(help="slots: name an item to users after so many occurrences; default: 2 or 3."),
 ]
 LogJson = Annotated[
     Path | None, typer.Option(help="Append a JSON object to this file for each closed round.")
@@ -86,7 +92,8 @@ Check = Annotated[bool, typer.Option("--check", help="Compare with the truth in 
 Failed = Annotated[
     FailedRounds,
     typer.Option(
-        "--failed-rounds", help="Rounds that did not decode: scale the others up, or count as zero."
+        "--failed-rounds",
+        help="What rounds that did not decode count as: scaled up from the others, or zero.",
     ),
 ]
 

@@ -23,7 +23,7 @@ def demo(
     from linsketch.cli.rehearse import rehearse
     from linsketch.errors import PlanningError
     from linsketch.planner import plan_campaign
-    from linsketch.population.words import typists
+    from linsketch.population.typists import typists
     from linsketch.records.transcript import Transcript
     from linsketch.results.folder import TRANSCRIPT
 

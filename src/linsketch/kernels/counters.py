@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-from linsketch.kernels.words import mix
+from linsketch.kernels.integers import mix
 
 _HALF = uint64(32)
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, uint64
 
-from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
-from linsketch.kernels.words import (
+from linsketch.kernels.integers import (
     ONE,
     add_mod,
     mix,
@@ -17,6 +16,7 @@ from linsketch.kernels.words import (
     reduce_mod,
     scale,
 )
+from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
 
 BLOCK = 32  # keys hashed before their cells are touched
 

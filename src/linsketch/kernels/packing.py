@@ -1,4 +1,4 @@
-"""Entries of a fixed number of bits in a little-endian stream of 64-bit words."""
+"""Entries of a fixed number of bits in a little-endian stream of 64-bit integers."""
 
 from typing import Any
 

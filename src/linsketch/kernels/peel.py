@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, uint64
 
-from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
-from linsketch.kernels.words import (
+from linsketch.kernels.integers import (
     ONE,
     mix,
     multiply_mod,
@@ -17,6 +16,7 @@ from linsketch.kernels.words import (
     scale,
     subtract_mod,
 )
+from linsketch.kernels.table import CHECK, HALF, LIMBS, WEIGHT, Table, check_of, offset_in_segment
 
 BATCH = 16  # entries taken out, or cells scanned, before cells are tested
 INVERSES = uint64(1024)  # inverses of small weights are kept, larger ones computed each time

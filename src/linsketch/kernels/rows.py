@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-from linsketch.kernels.words import mix, prefetch_row
+from linsketch.kernels.integers import mix, prefetch_row
 
 _AHEAD = 24  # rows for which memory is asked in advance
 _SHORT = 48  # rows of one user up to which insertion sort is the fastest

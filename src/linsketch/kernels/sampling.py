@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-from linsketch.kernels.words import mix, wide_product
+from linsketch.kernels.integers import mix, wide_product
 
 GOLDEN = uint64(0x9E3779B97F4A7C15)
 

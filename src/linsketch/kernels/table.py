@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, uint64
 
-from linsketch.kernels.words import LOW_32, mix, scale
+from linsketch.kernels.integers import LOW_32, mix, scale
 
 WEIGHT, CHECK, LIMBS = 0, 1, 2
 HALF = uint64(32)

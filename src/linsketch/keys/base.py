@@ -7,7 +7,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from linsketch.arrays import Counts, Mask, Words
+from linsketch.arrays import Counts, Mask, Uint64s
 from linsketch.errors import ItemError
 
 _CHUNK = 1 << 16  # keys checked at once, to bound the memory
@@ -19,7 +19,7 @@ Outside = Literal["raise", "drop"]
 class Encoded(NamedTuple):
     """Keys of the items that were kept, one row an item."""
 
-    keys: Words
+    keys: Uint64s
     kept: Mask  # one entry for each item given
 
     @property
@@ -72,7 +72,7 @@ class KeySpace(ABC, Generic[Item]):
             return Encoded(np.empty((0, self.limbs), np.uint64), kept)
         return Encoded(self._to_keys(given), kept)
 
-    def decode(self, keys: Words) -> list[Item]:
+    def decode(self, keys: Uint64s) -> list[Item]:
         """Turn keys, a row each, back into items."""
         if keys.ndim != 2 or keys.shape[1] != self.limbs or keys.dtype != np.uint64:
             raise ItemError(
@@ -83,7 +83,7 @@ class KeySpace(ABC, Generic[Item]):
             raise ItemError(f"Key {keys[np.argmin(valid)].tolist()} belongs to no item.")
         return self._to_items(keys) if len(keys) else []
 
-    def valid(self, keys: Words) -> Mask:
+    def valid(self, keys: Uint64s) -> Mask:
         """Tell which keys belong to an item; false peels and hostile tables hold others."""
         inside: Mask = np.all(keys < np.array(self.bounds, np.uint64), axis=1)
         for first in range(0, len(keys), _CHUNK):
@@ -91,7 +91,7 @@ class KeySpace(ABC, Generic[Item]):
             inside[chunk] &= self._genuine(keys[chunk])
         return inside
 
-    def _genuine(self, keys: Words) -> Mask:
+    def _genuine(self, keys: Uint64s) -> Mask:
         """Tell which keys of limbs below their bounds belong to an item: all, unless overridden."""
         return np.ones(len(keys), bool)
 
@@ -100,13 +100,13 @@ class KeySpace(ABC, Generic[Item]):
         """Say for each item why it lies outside the domain, None where it does not."""
 
     @abstractmethod
-    def _to_keys(self, items: Sequence[Item]) -> Words: ...
+    def _to_keys(self, items: Sequence[Item]) -> Uint64s: ...
 
     @abstractmethod
-    def _to_items(self, keys: Words) -> list[Item]: ...
+    def _to_items(self, keys: Uint64s) -> list[Item]: ...
 
 
-def distinct_keys(keys: Words) -> tuple[Words, Counts]:
+def distinct_keys(keys: Uint64s) -> tuple[Uint64s, Counts]:
     """Return the distinct rows, sorted, and which of them each row is."""
     order = np.lexsort(keys.T[::-1])
     ordered = keys[order]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from linsketch import hashing
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 
 
 class KeyIndex:
@@ -14,14 +14,14 @@ class KeyIndex:
     """
 
     def __init__(self, limbs: int) -> None:
-        self.keys: Words = np.empty((0, limbs), np.uint64)
+        self.keys: Uint64s = np.empty((0, limbs), np.uint64)
         self._digests = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of these digests
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def find(self, keys: Words) -> Counts:
+    def find(self, keys: Uint64s) -> Counts:
         """Return the row of each key, -1 for a key that is not there."""
         digests = hashing.digest(keys, 0)
         at = np.searchsorted(self._digests, digests)
@@ -37,7 +37,7 @@ class KeyIndex:
             at[left] += 1
         return rows
 
-    def add(self, keys: Words) -> Counts:
+    def add(self, keys: Uint64s) -> Counts:
         """Return the row of each of these distinct keys; new ones get the next rows."""
         rows = self.find(keys)
         new = np.flatnonzero(rows < 0)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from linsketch.arrays import Mask, Words
+from linsketch.arrays import Mask, Uint64s
 from linsketch.keys.base import Encoded, KeySpace, Outside
 from linsketch.keys.limbs import bit_bounds, bytes_to_limbs, limbs_to_bytes
 from linsketch.validation import whole_number
@@ -44,7 +44,7 @@ class IntKeys(KeySpace[int]):
                 return Encoded(self._split(items[kept].astype("<u8")), kept)
         return super().encode(items, outside)
 
-    def _split(self, numbers: Words) -> Words:
+    def _split(self, numbers: Uint64s) -> Uint64s:
         return bytes_to_limbs(numbers.view(np.uint8).reshape(-1, 8), self.bounds)
 
     def _reasons(self, items: Sequence[int]) -> list[str | None]:
@@ -56,14 +56,14 @@ class IntKeys(KeySpace[int]):
             for item in items
         ]
 
-    def _to_keys(self, items: Sequence[int]) -> Words:
+    def _to_keys(self, items: Sequence[int]) -> Uint64s:
         if self.bits <= 64:
             return self._split(np.array(items, "<u8"))
         length = -(-self.bits // 8)
         flat = b"".join(int(item).to_bytes(length, "little") for item in items)
         return bytes_to_limbs(np.frombuffer(flat, np.uint8).reshape(-1, length), self.bounds)
 
-    def _to_items(self, keys: Words) -> list[int]:
+    def _to_items(self, keys: Uint64s) -> list[int]:
         if self.bits <= 64:
             rows = np.ascontiguousarray(limbs_to_bytes(keys, self.bounds, 8))
             return list(rows.view("<u8")[:, 0].tolist())

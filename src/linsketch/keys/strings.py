@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from linsketch.arrays import Mask, Words
+from linsketch.arrays import Mask, Uint64s
 from linsketch.keys.base import KeySpace
 from linsketch.keys.limbs import bit_bounds, bytes_to_limbs, limbs_to_bytes
 from linsketch.validation import whole_number
@@ -50,23 +50,23 @@ class BytesKeys(KeySpace[bytes]):
     def _too_long(self, length: int) -> str:
         return f"has {length} bytes; these keys hold {self.max_bytes}"
 
-    def _to_keys(self, items: Sequence[bytes]) -> Words:
+    def _to_keys(self, items: Sequence[bytes]) -> Uint64s:
         lengths = np.fromiter(map(len, items), np.int64, len(items))
         rows = np.zeros((len(items), self.max_bytes + 1), np.uint8)
         rows[np.arange(rows.shape[1]) < lengths[:, None]] = np.frombuffer(b"".join(items), np.uint8)
         rows[np.arange(len(items)), lengths] = 1
         return bytes_to_limbs(rows, self.bounds)
 
-    def _rows(self, keys: Words) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    def _rows(self, keys: Uint64s) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
         """Return the bytes of each key, and where its last one that is not zero lies."""
         rows = limbs_to_bytes(keys, self.bounds, self.max_bytes + 1)
         return rows, self.max_bytes - np.argmax(rows[:, ::-1] != 0, axis=1)
 
-    def _genuine(self, keys: Words) -> Mask:
+    def _genuine(self, keys: Uint64s) -> Mask:
         rows, ends = self._rows(keys)
         return np.asarray(rows[np.arange(len(rows)), ends] == 1)
 
-    def _to_items(self, keys: Words) -> list[bytes]:
+    def _to_items(self, keys: Uint64s) -> list[bytes]:
         rows, ends = self._rows(keys)
         flat, width = rows.tobytes(), rows.shape[1]
         return [flat[i * width : i * width + end] for i, end in enumerate(ends.tolist())]
@@ -112,16 +112,16 @@ class Utf8Keys(KeySpace[str]):
 
         return [reason(item) for item in items]
 
-    def _to_keys(self, items: Sequence[str]) -> Words:
+    def _to_keys(self, items: Sequence[str]) -> Uint64s:
         return self._bytes._to_keys([item.encode() for item in items])
 
-    def _genuine(self, keys: Words) -> Mask:
+    def _genuine(self, keys: Uint64s) -> Mask:
         marked = self._bytes._genuine(keys)
         doubtful = marked & np.any(limbs_to_bytes(keys, self.bounds, self.max_bytes) > 127, axis=1)
         marked[doubtful] = [_is_utf8(item) for item in self._bytes._to_items(keys[doubtful])]
         return marked
 
-    def _to_items(self, keys: Words) -> list[str]:
+    def _to_items(self, keys: Uint64s) -> list[str]:
         return [item.decode() for item in self._bytes._to_items(keys)]
 
 

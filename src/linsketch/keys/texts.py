@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from linsketch.arrays import Words
+from linsketch.arrays import Uint64s
 from linsketch.errors import PlanningError
 from linsketch.keys.base import KeySpace
 from linsketch.keys.limbs import MAX_LIMB_BITS
@@ -70,7 +70,7 @@ class TextKeys(KeySpace[str]):
 
         return [reason(item) for item in items]
 
-    def _to_keys(self, items: Sequence[str]) -> Words:
+    def _to_keys(self, items: Sequence[str]) -> Uint64s:
         codes = np.frombuffer("".join(items).encode("utf-32-le"), "<u4").reshape(-1, self.length)
         order = np.argsort(self._codes)
         digits = order[np.searchsorted(self._codes, codes, sorter=order)].astype(np.uint64)
@@ -82,7 +82,7 @@ class TextKeys(KeySpace[str]):
             first += width
         return keys
 
-    def _to_items(self, keys: Words) -> list[str]:
+    def _to_items(self, keys: Uint64s) -> list[str]:
         codes = np.empty((len(keys), self.length), "<u4")
         first = 0
         for limb, width in enumerate(self._widths):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from linsketch.errors import PlanningError
 from linsketch.methods.base import refuse
 from linsketch.methods.fixed import Practical
-from linsketch.methods.listing import Listing
+from linsketch.methods.listing import ListedSums
 from linsketch.plan import Plan
 from linsketch.round import RoundTask
 from linsketch.sampling import MAX_THRESHOLD, on_grid
@@ -41,7 +41,7 @@ class Adaptive(Practical):
                 raise PlanningError("The largest change of t is a factor of 1 or more.")
             object.__setattr__(self, "largest_t_change", float(change))
 
-    def next_t(self, plan: Plan, history: Listing) -> float:
+    def next_t(self, plan: Plan, history: ListedSums) -> float:
         """Return the t of the next round; a round without a sum changes nothing."""
         if not history.rounds:
             return self.sampling_threshold

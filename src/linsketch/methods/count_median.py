@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch.arrays import Estimates, Words
+from linsketch.arrays import Estimates, Uint64s
 from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.history import Estimate, FailedRounds, History, Round
@@ -34,7 +34,7 @@ class Medians(History):
         super().__init__(plan)
         self._method = method
         self.squares = 0.0
-        self._asked: Words = np.empty((0, plan.keys.limbs), np.uint64)
+        self._asked: Uint64s = np.empty((0, plan.keys.limbs), np.uint64)
         self._totals: Estimates = np.empty(0)
         self._counted = 0  # rounds
 
@@ -44,7 +44,7 @@ class Medians(History):
         for round_, vector in sketch_sums([closed]).items():
             self.squares += squared(self._method.sketch(self.plan, round_), vector)
 
-    def totals(self, keys: Words) -> Estimates:
+    def totals(self, keys: Uint64s) -> Estimates:
         """Add up the medians of all rounds."""
         if keys is not self._asked:
             self._asked, self._totals, self._counted = keys, np.zeros(len(keys)), 0

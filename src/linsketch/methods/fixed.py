@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from linsketch.methods.listing import Listing
-from linsketch.methods.tables import Lists, Sampled, practical_threshold, threshold_of
+from linsketch.methods.listing import ListedSums
+from linsketch.methods.tables import ListingMethod, SampledMethod, practical_threshold, threshold_of
 from linsketch.plan import Brief, Plan
 from linsketch.sampling import on_grid
 
 
 @dataclass(frozen=True, kw_only=True)
-class Practical(Sampled[Listing], Lists):
+class Practical(SampledMethod[ListedSums], ListingMethod):
     """As much table as the budget has room for, and t so that a round fills it (section 7)."""
 
     uses_mean = True

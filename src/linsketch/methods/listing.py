@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linsketch.arrays import Counts, Estimates, Mask, Words
+from linsketch.arrays import Counts, Estimates, Mask, Uint64s
 from linsketch.history import Estimate, FailedRounds, History, Round
 from linsketch.keys import KeyIndex
 from linsketch.methods.base import largest_first
@@ -40,7 +40,7 @@ class Listed:
     """All keys that came out of a campaign's tables."""
 
     plan: Plan
-    keys: Words
+    keys: Uint64s
     estimates: Estimates
     variances: Estimates
     seen: Sightings
@@ -70,7 +70,7 @@ class Listed:
         return self.chosen(np.ones(len(self.keys), bool))
 
 
-class Listing(History):
+class ListedSums(History):
     """The sums, by key and repetition, of what complete tables listed.
 
     Keys of partial peels are right, but those that are missing are not missing at random: partial

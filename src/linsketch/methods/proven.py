@@ -8,7 +8,7 @@ from typing import Any
 from linsketch.errors import PlanningError
 from linsketch.history import Estimate, FailedRounds, Round
 from linsketch.methods.base import Forecast
-from linsketch.methods.listing import Listing
+from linsketch.methods.listing import ListedSums
 from linsketch.methods.proofs import (
     PrintedConstants,
     heavy_constants,
@@ -18,8 +18,8 @@ from linsketch.methods.proofs import (
 from linsketch.methods.sketches import WithSketch
 from linsketch.methods.tables import (
     LEAST_THRESHOLD,
-    Lists,
-    Sampled,
+    ListingMethod,
+    SampledMethod,
     threshold_of,
     useful_capacity,
 )
@@ -37,7 +37,7 @@ class ProvenForecast(Forecast):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proven(WithSketch, Sampled[Listing], Lists):
+class Proven(WithSketch, SampledMethod[ListedSums], ListingMethod):
     """What most repetitions saw is listed (Algorithm 2); a sketch counts it (Algorithm 3)."""
 
     name = "proven"
@@ -114,7 +114,7 @@ class Proven(WithSketch, Sampled[Listing], Lists):
 
     def heavy_hitters(
         self,
-        history: Listing,
+        history: ListedSums,
         failed: FailedRounds,
         candidates: Iterable[Any],
     ) -> list[Estimate]:
@@ -124,7 +124,7 @@ class Proven(WithSketch, Sampled[Listing], Lists):
         return found.chosen(majority if self.sampling_threshold > 1 else found.heavy)
 
     def histogram(
-        self, history: Listing, failed: FailedRounds, candidates: Iterable[Any]
+        self, history: ListedSums, failed: FailedRounds, candidates: Iterable[Any]
     ) -> list[Estimate]:
         """Return the listed items, counted by the sketch if there is one."""
         if not self.sketch_rows:

@@ -11,7 +11,7 @@ from linsketch.hashing import Seeds
 from linsketch.history import Estimate, FailedRounds, Round
 from linsketch.keys import KeySpace
 from linsketch.methods.base import H, Method, refuse
-from linsketch.methods.listing import Listing
+from linsketch.methods.listing import ListedSums
 from linsketch.plan import Brief, Plan, Scope
 from linsketch.round import Parts, RoundTask, TableShape
 from linsketch.sampling import (
@@ -32,7 +32,7 @@ LEAST_THRESHOLD = 2  # that is chosen by itself: a list from 1 on shows what sin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables(Method[H]):
+class TableMethod(Method[H]):
     """What all of them share: the table's layout, and how large it can be."""
 
     layout: Layout = "compact"
@@ -162,20 +162,20 @@ class Tables(Method[H]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lists(Tables[Listing]):
+class ListingMethod(TableMethod[ListedSums]):
     """Methods whose counts are what the tables listed."""
 
-    def history(self, plan: Plan) -> Listing:
+    def history(self, plan: Plan) -> ListedSums:
         """Keep the sums of what was listed."""
-        return Listing(plan, self.sampling, self.repetitions)
+        return ListedSums(plan, self.sampling, self.repetitions)
 
-    def open(self, plan: Plan, history: Listing) -> RoundTask:
+    def open(self, plan: Plan, history: ListedSums) -> RoundTask:
         """Return the task: the table that the budget has room for."""
         t = self.next_t(plan, history)
         table = self.fitting_table(plan, plan.budget, t)
         return RoundTask(plan.plan_id, history.next_round, t, table)
 
-    def next_t(self, plan: Plan, history: Listing) -> float:
+    def next_t(self, plan: Plan, history: ListedSums) -> float:
         """Return the sampling threshold of the next round."""
         return self.sampling_threshold
 
@@ -197,7 +197,7 @@ class Lists(Tables[Listing]):
 
     def heavy_hitters(
         self,
-        history: Listing,
+        history: ListedSums,
         failed: FailedRounds,
         candidates: Iterable[Any],
     ) -> list[Estimate]:
@@ -207,7 +207,7 @@ class Lists(Tables[Listing]):
 
     def histogram(
         self,
-        history: Listing,
+        history: ListedSums,
         failed: FailedRounds,
         candidates: Iterable[Any],
     ) -> list[Estimate]:
@@ -216,7 +216,7 @@ class Lists(Tables[Listing]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Tables[H]):
+class SampledMethod(TableMethod[H]):
     """Methods whose users sample: with t in every round, or in the first one."""
 
     sampling_threshold: float = 1.0  # chosen by the planner

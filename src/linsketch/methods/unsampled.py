@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 
 from linsketch.errors import PlanningError
-from linsketch.methods.tables import Lists, useful_capacity
+from linsketch.methods.tables import ListingMethod, useful_capacity
 from linsketch.plan import Brief, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unsampled(Lists):
+class Unsampled(ListingMethod):
     """Exact counts: all tables decode with probability at least 1 - failure_probability."""
 
     name = "unsampled"

@@ -17,7 +17,7 @@ from linsketch import kernels
 from linsketch.errors import DataError
 from linsketch.keys import BytesKeys, KeySpace, Utf8Keys, parse_keys
 from linsketch.population.simulated import Population
-from linsketch.randomness import user_words
+from linsketch.randomness import user_ids
 
 _MOST_COUNT = 10**9
 
@@ -39,7 +39,7 @@ class Data:
             self.keys,
             self.items,
             self.item_of_row,
-            user_words(self.users, seed),
+            user_ids(self.users, seed),
             self.user_of_row,
             self.counts,
             rounds,

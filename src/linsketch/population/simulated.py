@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import hashing, kernels
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import TaskError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
@@ -30,8 +30,8 @@ class Population:
     """Users in the order of their rounds, each with rows of (item, count), sorted by key."""
 
     keys: KeySpace[Any]
-    item_keys: Words  # one row an item, sorted
-    users: Words  # the word of each user
+    item_keys: Uint64s  # one row an item, sorted
+    users: Uint64s  # the id of each user
     first_users: Counts  # the first user of each round, and the end
     starts: Counts  # the first row of each user, and the end
     items: NDArray[np.uint32]  # a row's item: its number in item_keys
@@ -44,7 +44,7 @@ class Population:
         keys: KeySpace[Any],
         items: Sequence[Any],
         item_of_row: NDArray[np.integer],
-        users: Words,
+        users: Uint64s,
         user_of_row: NDArray[np.integer],
         counts: NDArray[np.integer],
         rounds: int,
@@ -52,7 +52,7 @@ class Population:
     ) -> "Population":
         """Group rows by user and split the users into cohorts by a keyed hash.
 
-        `items` and `users` (their words) are distinct; rows refer to them by number, and may
+        `items` and `users` (their ids) are distinct; rows refer to them by number, and may
         repeat.
         """
         item_keys = keys.encode(items).keys
@@ -122,7 +122,7 @@ class Population:
     @property
     def digest(self) -> int:
         """A hash of all rows: digests of parts of the users add up, modulo 2**64."""
-        (seed,) = Seeds(self.seed).words("fingerprint", 1)
+        (seed,) = Seeds(self.seed).integers("fingerprint", 1)
         digests = hashing.digest(self.item_keys, seed)
         total = kernels.rows.fingerprint(self.users, self.starts, self.items, digests, self.counts)
         return int(total)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import CountError, VectorError
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector
@@ -47,7 +47,7 @@ class Sketch(ABC):
         return self.ring.unpack(data, self.name.encode())
 
     @abstractmethod
-    def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
+    def encode_keys(self, keys: Uint64s, counts: Counts) -> RingVector:
         """Encode counts of keys, as arrays; a key may come more than once.
 
         Keys come from `self.keys.encode(items)`, which can also drop items outside the domain.
@@ -63,7 +63,7 @@ class Sketch(ABC):
         keys = self.keys.encode(histogram.keys()).keys
         return self.encode_keys(keys, integer_counts(histogram.values()))
 
-    def _checked(self, keys: Words, counts: Counts) -> Counts:
+    def _checked(self, keys: Uint64s, counts: Counts) -> Counts:
         """Return counts as int64; refuse what is no such, no keys, or could wrap the modulus."""
         counts = np.asarray(counts)
         if counts.ndim != 1 or counts.dtype.kind not in "iu":
@@ -88,7 +88,7 @@ class Sketch(ABC):
             )
         return np.ascontiguousarray(counts, np.int64)
 
-    def _checked_keys(self, keys: Words) -> None:
+    def _checked_keys(self, keys: Uint64s) -> None:
         """Refuse what `self.keys.encode` would not have made."""
         shape = (len(keys), self.keys.limbs)
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.shape != shape:

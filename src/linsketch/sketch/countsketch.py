@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linsketch import hashing, kernels
-from linsketch.arrays import Counts, Estimates, Words
+from linsketch.arrays import Counts, Estimates, Uint64s
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
 from linsketch.rings import Ring, RingVector, Segment
@@ -57,9 +57,9 @@ class CounterSketch(Sketch):
         """One segment of all counters, row after row."""
         return Ring((Segment(self.rows * self.width, self._modulus),))
 
-    def _places(self, keys: Words) -> Words:
+    def _places(self, keys: Uint64s) -> Uint64s:
         """Return the index of each key's counter in each row (a row of the result)."""
-        seed, *tweaks = self.locations.words("locations", 1 + self.rows)
+        seed, *tweaks = self.locations.integers("locations", 1 + self.rows)
         digests = hashing.digest(keys, seed)
         return np.stack(
             [
@@ -69,11 +69,11 @@ class CounterSketch(Sketch):
             ]
         )
 
-    def _signs(self, keys: Words) -> Counts:
+    def _signs(self, keys: Uint64s) -> Counts:
         """Return +1 or -1 for each key in each row."""
         return np.ones((self.rows, len(keys)), np.int64)
 
-    def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
+    def encode_keys(self, keys: Uint64s, counts: Counts) -> RingVector:
         """Encode counts of keys; a key may come more than once."""
         counts = self._checked(keys, counts)
         counters = np.zeros(self.rows * self.width, np.int64)
@@ -82,7 +82,7 @@ class CounterSketch(Sketch):
         reduced = (counters % self._modulus).astype(np.uint64)
         return RingVector(self.ring, (reduced,))
 
-    def row_estimates(self, vector: RingVector, keys: Words) -> Counts:
+    def row_estimates(self, vector: RingVector, keys: Uint64s) -> Counts:
         """Return what each row (a row of the result) says of each key's count."""
         self._own(vector)
         self._checked_keys(keys)
@@ -97,7 +97,7 @@ class CounterSketch(Sketch):
     def combine(self, row_estimates: Counts) -> Estimates:
         """Make one estimate of the rows'."""
 
-    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
+    def estimate_keys(self, vector: RingVector, keys: Uint64s) -> Estimates:
         """Estimate the counts of keys."""
         return self.combine(self.row_estimates(vector, keys))
 
@@ -140,8 +140,8 @@ class CountSketch(CounterSketch):
     def _modulus(self) -> int:
         return 2 << self.max_count.bit_length()
 
-    def _signs(self, keys: Words) -> Counts:
-        seed, *tweaks = self.signs.words("signs", 1 + self.rows)
+    def _signs(self, keys: Uint64s) -> Counts:
+        seed, *tweaks = self.signs.integers("signs", 1 + self.rows)
         digests = hashing.digest(keys, seed)
         bits = [hashing.halves(digests, tweak)[0] >> np.uint64(31) for tweak in tweaks]
         return 1 - 2 * np.stack(bits).astype(np.int64)
@@ -152,12 +152,12 @@ class CountSketch(CounterSketch):
         counters[counters > self.max_count] -= self._modulus
         return counters
 
-    def hash_keys(self, keys: Words) -> HashedKeys:
+    def hash_keys(self, keys: Uint64s) -> HashedKeys:
         """Hash keys once, for estimates from many vectors; they serve fewer rows, too."""
         self._checked_keys(keys)
         hashed = []
         for label, seeds in (("locations", self.locations), ("signs", self.signs)):
-            seed, *tweaks = seeds.words(label, 1 + self.rows)
+            seed, *tweaks = seeds.integers(label, 1 + self.rows)
             halves = np.empty((len(keys), self.rows), np.uint32)
             digests = hashing.digest(keys, seed)
             kernels.counters.high_halves(digests, np.array(tweaks, np.uint64), halves)
@@ -173,7 +173,7 @@ class CountSketch(CounterSketch):
         )
         return estimates
 
-    def estimate_keys(self, vector: RingVector, keys: Words) -> Estimates:
+    def estimate_keys(self, vector: RingVector, keys: Uint64s) -> Estimates:
         """Estimate the counts of keys."""
         return self.estimate_hashed(vector, self.hash_keys(keys))
 

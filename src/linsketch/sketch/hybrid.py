@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch.arrays import Estimates, Words
+from linsketch.arrays import Estimates, Uint64s
 from linsketch.errors import VectorError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace
@@ -49,7 +49,7 @@ class HybridSketch:
             signs=Seeds(self.seed, round_),
         )
 
-    def estimate_keys(self, sums: Mapping[int, RingVector], keys: Words) -> Estimates:
+    def estimate_keys(self, sums: Mapping[int, RingVector], keys: Uint64s) -> Estimates:
         """Estimate keys' counts over all rounds: median over rows of the sum over rounds."""
         if not sums:
             raise VectorError("There is no round to estimate from.")

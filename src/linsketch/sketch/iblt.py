@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from linsketch import hashing, kernels
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import CountError, PlanningError
 from linsketch.hashing import Seeds
 from linsketch.keys import KeySpace, distinct_keys
@@ -122,19 +122,21 @@ class IBLT(Sketch):
             key_bits,
             2**key_bits - self.key_modulus,
             self.max_count,
-            *self.seeds.words("iblt", 4),
+            *self.seeds.integers("iblt", 4),
         )
         return kernels.table.Table(*map(np.uint64, numbers))
 
     def _loop_constants(self) -> tuple[int, int, bool]:
         return self.size.k, self.keys.limbs, self.layout == "paper"
 
-    def _empty(self) -> Words:
+    def _empty(self) -> Uint64s:
         """Return a zero table, a row a cell; three fields are padded to half a cache line."""
         fields = len(self.ring.segments)
         return np.zeros((self.size.cells, 4 if fields == 3 else fields), np.uint64)
 
-    def encode_keys(self, keys: Words, counts: Counts, holders: Counts | None = None) -> RingVector:
+    def encode_keys(
+        self, keys: Uint64s, counts: Counts, holders: Counts | None = None
+    ) -> RingVector:
         """Encode counts of keys; the paper's layout also takes the number of holders of each."""
         counts = self._checked(keys, counts)
         weights = counts
@@ -165,16 +167,16 @@ class IBLT(Sketch):
         """Return the vector with `count` less of an item (paper: less one insertion of `count`)."""
         return vector - self.encode({item: count})
 
-    def positions(self, keys: Words) -> tuple[Words, Words]:
+    def positions(self, keys: Uint64s) -> tuple[Uint64s, Uint64s]:
         """Return the cells (a column a way) and the check of each key: the readable reference."""
-        seed, *tweaks = self.seeds.words("iblt", 4)
+        seed, *tweaks = self.seeds.integers("iblt", 4)
         digests = hashing.digest(keys, seed)
-        words = [half for tweak in tweaks for half in hashing.halves(digests, tweak)]
-        start, check = words[4:]
+        halves = [half for tweak in tweaks for half in hashing.halves(digests, tweak)]
+        start, check = halves[4:]
         first = hashing.scale(start, self.size.starts)
         cells = [
             (first + np.uint64(way)) * np.uint64(self.size.segment_cells)
-            + hashing.scale(words[way], self.size.segment_cells)
+            + hashing.scale(halves[way], self.size.segment_cells)
             for way in range(self.size.k)
         ]
         checks = hashing.scale(check, self.ring.segments[1].modulus - 1) + np.uint64(1)
@@ -233,7 +235,7 @@ class IBLT(Sketch):
             false_probability=0.0 if exact else min(1.0, tests * self._false_rate),
         )
 
-    def _peel(self, vector: RingVector) -> tuple[Words, Counts, int, int]:
+    def _peel(self, vector: RingVector) -> tuple[Uint64s, Counts, int, int]:
         """Peel a copy of the table: listed keys and counts, cells left, tests made."""
         table = self._empty()
         for column, array in enumerate(vector.arrays):
@@ -255,7 +257,7 @@ class IBLT(Sketch):
             keys, counts = _add_up(keys, counts)
         return keys, counts, left, tests
 
-    def _signed_values(self, values: Words, weights: Counts) -> Counts:
+    def _signed_values(self, values: Uint64s, weights: Counts) -> Counts:
         """Read values of the paper's layout as counts; where both signs fit, of the weight's."""
         modulus = self.ring.segments[-1].modulus
         counts = values.view(np.int64)
@@ -275,7 +277,7 @@ class IBLT(Sketch):
         return hash_back / (self.ring.segments[1].modulus - 1)
 
 
-def _add_up(keys: Words, counts: Counts) -> tuple[Words, Counts]:
+def _add_up(keys: Uint64s, counts: Counts) -> tuple[Uint64s, Counts]:
     """Add up the counts of equal keys and leave out those that cancel."""
     distinct, group = distinct_keys(keys)
     sums = np.zeros(len(distinct), np.int64)

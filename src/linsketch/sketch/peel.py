@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from linsketch import markup
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.keys import KeySpace
 from linsketch.sketch.cardinality import Cardinality
 
@@ -34,7 +34,7 @@ class Peel:
 
     status: Status
     space: KeySpace[Any]
-    keys: Words
+    keys: Uint64s
     counts: Counts
     cells_left: int
     rejected: int  # keys that came out but belong to no item, or with impossible counts

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import PlanningError
 from linsketch.keys import KeyIndex, KeySpace, distinct_keys
 from linsketch.rings import Ring, RingVector, Segment
@@ -32,7 +32,7 @@ class SlotClass:
 
 
 @dataclass(frozen=True)
-class Slots(Sketch):
+class SlotSketch(Sketch):
     """The slots of a round. Its first segment is the total of all counts, named or not."""
 
     keys: KeySpace[Any]
@@ -58,7 +58,7 @@ class Slots(Sketch):
         return Ring((total, *(Segment(len(each.items), 1 << each.bits) for each in counted)))
 
     @cached_property
-    def named(self) -> Words:
+    def named(self) -> Uint64s:
         """The keys of all named items, class by class."""
         return self.keys.encode([item for each in self.classes for item in each.items]).keys
 
@@ -68,11 +68,11 @@ class Slots(Sketch):
         index.add(self.named)
         return index
 
-    def places(self, keys: Words) -> Counts:
+    def places(self, keys: Uint64s) -> Counts:
         """Return the place of each key among the named ones, -1 if it is not one of them."""
         return self._index.find(keys)
 
-    def encode_keys(self, keys: Words, counts: Counts) -> RingVector:
+    def encode_keys(self, keys: Uint64s, counts: Counts) -> RingVector:
         """Count the named keys, and everything."""
         counts = self._checked(keys, counts)
         return self.encode_places(self.places(keys), counts)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linsketch.arrays import Counts, Estimates, Mask, Words
+from linsketch.arrays import Counts, Estimates, Mask, Uint64s
 from linsketch.history import FailedRounds, History, Reading, Round
 from linsketch.keys import KeyIndex
 from linsketch.methods.listing import Listed, Sightings
 from linsketch.plan import Plan
 from linsketch.round import WHOLE, RoundSketch, RoundTask, Slice, slice_places
 from linsketch.sampling import Sampling, sampling_variance
-from linsketch.sketch.slots import Slots
+from linsketch.sketch.slots import SlotSketch
 
 TAIL = math.log(1e9)  # a residue is resolved wrongly with a probability of at most 2e-9
 _SUSPECT = 4.75  # standard deviations of a normal: once in a million
@@ -111,7 +111,7 @@ class Evidence(History):
         self._sweeps: list[_Sweep] = []
 
     @property
-    def keys(self) -> Words:
+    def keys(self) -> Uint64s:
         """All keys that were seen."""
         return self.index.keys
 
@@ -188,7 +188,7 @@ class Evidence(History):
             self._take_table(task, named, listed, peel.counts, mass)
         self.masses.append(mass)
 
-    def _with_rows(self, keys: Words) -> Counts:
+    def _with_rows(self, keys: Uint64s) -> Counts:
         """Return the rows of keys; new ones are observed by the epoch's sweeps, with zero."""
         before = len(self.index)
         rows = self.index.add(keys)
@@ -219,7 +219,7 @@ class Evidence(History):
         self._sweeps = []
 
     def _resolved(
-        self, reading: Reading, slots: Slots, named: Counts, mass: float
+        self, reading: Reading, slots: SlotSketch, named: Counts, mass: float
     ) -> tuple[Counts, Counts, Estimates]:
         """Return which keys' residues are clear, the counts that they mean, and the expected.
 
@@ -285,7 +285,7 @@ class Evidence(History):
         )
 
 
-def _held(part: Slice | None, places: Words) -> Mask:
+def _held(part: Slice | None, places: Uint64s) -> Mask:
     return np.ones(len(places), bool) if part is None else part.holds(places)
 
 

@@ -13,7 +13,7 @@ from linsketch.methods.slots.evidence import Evidence
 from linsketch.methods.slots.rules import DiscoveryRule, SlotRule, unknown
 from linsketch.methods.tables import (
     LEAST_THRESHOLD,
-    Sampled,
+    SampledMethod,
     practical_threshold,
     threshold_of,
     useful_capacity,
@@ -21,12 +21,12 @@ from linsketch.methods.tables import (
 from linsketch.plan import Brief, Plan, Scope
 from linsketch.round import WHOLE, Parts, RoundTask, Slice, TableShape
 from linsketch.sampling import Sampling, on_grid
-from linsketch.sketch.slots import Slots as SlotSketch
+from linsketch.sketch.slots import SlotSketch
 from linsketch.validation import whole_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slots(WithSketch, Sampled[Evidence]):
+class Slots(WithSketch, SampledMethod[Evidence]):
     """What was found is counted in slots of a few bits; tables look only for what is new.
 
     t is the server's to choose. Clients refuse tasks that name more than `most_slots` items or

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linsketch.arrays import Counts, Estimates, Mask, Words
+from linsketch.arrays import Counts, Estimates, Mask, Uint64s
 from linsketch.history import Round
 from linsketch.methods.slots.evidence import LEARNED, Evidence, spread, window
 from linsketch.plan import Plan
@@ -78,7 +78,7 @@ class SlotRule:
         return np.where(known.suspect, most, np.minimum(bits, most))
 
 
-def _by(score: Estimates | Counts, keys: Words, chosen: Mask) -> Counts:
+def _by(score: Estimates | Counts, keys: Uint64s, chosen: Mask) -> Counts:
     """Return the chosen rows, the largest score first, equal ones in the order of their keys."""
     rows = np.flatnonzero(chosen)
     return rows[np.lexsort((*keys[rows].T[::-1], -score[rows]))]

@@ -17,14 +17,14 @@ from distributed import Client, Future
 from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
-from linsketch.arrays import Words
+from linsketch.arrays import Uint64s
 from linsketch.errors import DataError
 from linsketch.keys import KeySpace
 from linsketch.population.dask.connection import current_client
 from linsketch.population.dask.pieces import Pieces, added_up
 from linsketch.population.files import Data, checked_columns, number_texts, numbered, who_has_what
 from linsketch.population.simulated import Population
-from linsketch.randomness import user_words
+from linsketch.randomness import user_ids
 
 _SUFFIXES = (".parquet", ".pq")
 _SHARE = 10_000_000  # users that are compared at once: 80 MB
@@ -130,13 +130,13 @@ def _arrow_errors(where: object) -> Iterator[None]:
 def _any_user_split(client: Client, data: Sequence[Future], users: int, seed: bytes) -> bool:
     """Tell whether a user has rows in several partitions.
 
-    Users are compared by their words of 8 bytes, a share of them at a time. Should two users ever
-    have one word, rows move for nothing.
+    Users are compared by their ids of 8 bytes, a share of them at a time. Should two users ever
+    have one id, rows move for nothing.
     """
     shares = -(-users // _SHARE)
     for share in range(shares):
-        words = client.map(_words, data, seed=seed, share=share, shares=shares, pure=False)
-        together = added_up(client, _merged, words)
+        ids = client.map(_ids, data, seed=seed, share=share, shares=shares, pure=False)
+        together = added_up(client, _merged, ids)
         if client.submit(_repeats, together, pure=False).result():
             return True
     return False
@@ -171,28 +171,28 @@ def _data(frame: pd.DataFrame, where: str, columns: dict[str, Any]) -> Data:
 
 
 def _placed(frame: pd.DataFrame, where: str, columns: dict[str, Any], seed: bytes) -> pd.DataFrame:
-    """Return the rows, each with the word of its user: equal for equal texts, on all machines."""
+    """Return the rows, each with the id of its user: equal for equal texts, on all machines."""
     table = _table(frame, where, columns)
     users, user_of_row = number_texts(table["user"])
-    words = pl.Series("place", user_words(users, seed)[user_of_row], pl.UInt64)
-    return table.with_columns(words).to_pandas()
+    ids = pl.Series("place", user_ids(users, seed)[user_of_row], pl.UInt64)
+    return table.with_columns(ids).to_pandas()
 
 
 def _grouped(frame: pd.DataFrame, where: str, keys: str | None) -> Data:
     return numbered(pl.from_pandas(frame), where, keys)
 
 
-def _words(data: Data, seed: bytes, share: int, shares: int) -> Words:
-    words = user_words(data.users, seed)
-    return np.sort(words[words % np.uint64(shares) == share])
+def _ids(data: Data, seed: bytes, share: int, shares: int) -> Uint64s:
+    ids = user_ids(data.users, seed)
+    return np.sort(ids[ids % np.uint64(shares) == share])
 
 
-def _merged(parts: Sequence[Words]) -> Words:
+def _merged(parts: Sequence[Uint64s]) -> Uint64s:
     return np.sort(np.concatenate(parts), kind="stable")  # which is fast on sorted parts
 
 
-def _repeats(words: Words) -> bool:
-    return bool((words[1:] == words[:-1]).any())
+def _repeats(ids: Uint64s) -> bool:
+    return bool((ids[1:] == ids[:-1]).any())
 
 
 def _piece(data: Data, keys: KeySpace[Any], rounds: int, seed: bytes) -> Population:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from linsketch.arrays import Counts, Words
+from linsketch.arrays import Counts, Uint64s
 from linsketch.errors import PlanningError
 from linsketch.keys import KeySpace, distinct_keys
 from linsketch.plan import Plan
@@ -136,11 +136,11 @@ def _sum_of_contributions(parts: Sequence[Contribution]) -> Contribution:
     return ClearSum()(parts[0].vector.ring, parts, b"")
 
 
-def _totals(piece: Population) -> tuple[Words, Counts]:
+def _totals(piece: Population) -> tuple[Uint64s, Counts]:
     return piece.item_keys, piece.key_totals()
 
 
-def _sum_of_totals(parts: Iterable[tuple[Words, Counts]]) -> tuple[Words, Counts]:
+def _sum_of_totals(parts: Iterable[tuple[Uint64s, Counts]]) -> tuple[Uint64s, Counts]:
     all_keys, all_totals = zip(*parts, strict=True)
     keys, number = distinct_keys(np.concatenate(all_keys))
     totals = np.zeros(len(keys), np.int64)

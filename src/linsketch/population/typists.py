@@ -7,7 +7,7 @@ from linsketch.errors import DataError
 from linsketch.hashing import Seeds
 from linsketch.keys import Utf8Keys
 from linsketch.population.simulated import Population
-from linsketch.randomness import user_words
+from linsketch.randomness import user_ids
 
 LONGEST = 12  # bytes
 IMPOLITE = ("fuck", "shit", "cunt", "nigg", "bitch", "porn")  # a page to show a colleague
@@ -26,8 +26,8 @@ def typists(rounds: int, users_per_round: int, seed: bytes) -> Population:
     }
     people = rounds * users_per_round
     weights = np.cumsum(list(frequencies.values()))
-    users = user_words([str(person) for person in range(people)], seed)
-    (tweak,) = Seeds(seed).words("typed", 1)
+    users = user_ids([str(person) for person in range(people)], seed)
+    (tweak,) = Seeds(seed).integers("typed", 1)
     draws = hashing.mix(users ^ np.uint64(tweak)) * 2.0**-64 * weights[-1]
     word_of_user = np.searchsorted(weights, draws, side="right").clip(max=len(weights) - 1)
     used, item_of_row = np.unique(word_of_user, return_inverse=True)

@@ -1,4 +1,4 @@
-"""64-bit words: wide products, ring arithmetic, the mixer, prefetch.
+"""64-bit integers: wide products, ring arithmetic, the mixer, prefetch.
 
 Everything here is inlined into the loops of the other kernels.
 """
@@ -54,7 +54,7 @@ def prefetch_row(typing_context: Any, table: Any, row: Any) -> Any:
 
 @njit(inline="always")
 def mix(z: int) -> int:
-    """Stafford's mix 13, the finaliser of SplitMix64: a bijection of 64-bit words."""
+    """Stafford's mix 13, the finaliser of SplitMix64: a bijection of 64-bit integers."""
     z = (z ^ (z >> uint64(30))) * MIX_1
     z = (z ^ (z >> uint64(27))) * MIX_2
     return z ^ (z >> uint64(31))
