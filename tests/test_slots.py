@@ -33,10 +33,11 @@ from linsketch.cli import app
 from linsketch.errors import CountError, PlanningError, TaskError
 from linsketch.methods import Adaptive
 from linsketch.methods.slots import DiscoveryRule, SlotRule
-from linsketch.methods.slots.evidence import TAIL, spread, window
+from linsketch.methods.slots.tally import TAIL, spread, window
 from linsketch.randomness import SimulatedRandomness, cohorts, user_ids
-from linsketch.round import RoundSketch, Slice, slice_places
+from linsketch.round import RoundSketch
 from linsketch.securesum import ClearSum
+from linsketch.sketch.slices import Slice, slice_places
 from linsketch.sketch.slots import SlotClass, SlotSketch
 from tests.campaigns import KEYS, evidence, method_of, people, plan_for, with_options
 

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linsketch import hashing, kernels
+from linsketch import kernels
 from linsketch.arrays import Counts, Mask, Uint64s
 from linsketch.errors import TaskError, VectorError
-from linsketch.hashing import Seeds
 from linsketch.keys import BytesKeys
 from linsketch.plan import MOST_ROUNDS, Plan, canonical, checked_object
 from linsketch.randomness import Randomness
@@ -20,11 +19,11 @@ from linsketch.sketch.base import Sketch
 from linsketch.sketch.countsketch import CountSketch
 from linsketch.sketch.iblt import IBLT
 from linsketch.sketch.sizing import Size
+from linsketch.sketch.slices import Slice, slice_places
 from linsketch.sketch.slots import SlotClass, SlotSketch
 from linsketch.validation import whole_number
 
 VERSION = 1
-WHOLE = 1 << 32  # the circle that slices are cut from
 
 
 @dataclass(frozen=True)
@@ -38,30 +37,6 @@ class TableShape:
     def __post_init__(self) -> None:
         whole_number(self, "max_count", 1, 2**62)
         whole_number(self, "capacity", 1, self.size.cells)
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The keys whose place on the circle is start .. start + width - 1, modulo 2**32."""
-
-    start: int
-    width: int
-
-    def __post_init__(self) -> None:
-        whole_number(self, "start", 0, WHOLE - 1)
-        whole_number(self, "width", 1, WHOLE)
-
-    def holds(self, places: Uint64s) -> Mask:
-        """Tell which places lie in the slice."""
-        inside: Mask = (places - np.uint64(self.start)) % np.uint64(WHOLE) < np.uint64(self.width)
-        return inside
-
-
-def slice_places(seed: bytes, keys: Uint64s) -> Uint64s:
-    """Return where keys lie on the circle: by a hash that is the same in all rounds."""
-    (tweak,) = Seeds(seed).integers("slices", 1)
-    places: Uint64s = hashing.digest(keys, tweak) >> np.uint64(32)
-    return places
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What tables listed, added up over the rounds, with standard errors."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,15 @@ class Listed:
         return self.chosen(np.ones(len(self.keys), bool))
 
 
-class ListedSums(History):
+class ListingHistory(History, ABC):
+    """A history that can list every key that was seen."""
+
+    @abstractmethod
+    def listed(self, failed: FailedRounds) -> Listed:
+        """Estimate the counts of all keys over the campaign."""
+
+
+class ListedSums(ListingHistory):
     """The sums, by key and repetition, of what complete tables listed.
 
     Keys of partial peels are right, but those that are missing are not missing at random: partial

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.history import Estimate, FailedRounds, Round
 from linsketch.keys import KeySpace
-from linsketch.methods.base import H, Method, refuse
-from linsketch.methods.listing import ListedSums
+from linsketch.methods.base import Method, refuse
+from linsketch.methods.listing import ListedSums, ListingHistory
 from linsketch.plan import Brief, Plan, Scope
 from linsketch.round import Parts, RoundTask, TableShape
 from linsketch.sampling import (
@@ -27,12 +27,13 @@ from linsketch.sketch.iblt import IBLT, Layout
 from linsketch.sketch.sizing import Size, smallest_size
 from linsketch.validation import one_of, probability
 
+L = TypeVar("L", bound=ListingHistory)
 RELATIVE_ERROR = 0.25  # of an item at the threshold, where the planner is free to choose
 LEAST_THRESHOLD = 2  # that is chosen by itself: a list from 1 on shows what single people have
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableMethod(Method[H]):
+class TableMethod(Method[L]):
     """What all of them share: the table's layout, and how large it can be."""
 
     layout: Layout = "compact"
@@ -132,6 +133,19 @@ class TableMethod(Method[H]):
             f"repetitions the smallest takes {self.smallest_budget(scope):,} bytes."
         )
 
+    def heavy_hitters(
+        self, history: L, failed: FailedRounds, candidates: Iterable[Any]
+    ) -> list[Estimate]:
+        """Return estimates of at least the threshold (section 7)."""
+        found = history.listed(failed)
+        return found.chosen(found.heavy)
+
+    def histogram(
+        self, history: L, failed: FailedRounds, candidates: Iterable[Any]
+    ) -> list[Estimate]:
+        """Return all that was listed, sampled or not: below the threshold these are anecdotes."""
+        return history.listed(failed).everything()
+
     def notes(self, plan: Plan) -> dict[str, str]:
         """Say how large the table is, and how it samples."""
         t, taken = self.sampling_threshold, self.taken_bits(plan)
@@ -195,28 +209,9 @@ class ListingMethod(TableMethod[ListedSums]):
         variance = sampling_variance(self.sampling_threshold, self.sampling)
         return math.sqrt(plan.cutoff * variance / self.repetitions)
 
-    def heavy_hitters(
-        self,
-        history: ListedSums,
-        failed: FailedRounds,
-        candidates: Iterable[Any],
-    ) -> list[Estimate]:
-        """Return estimates of at least the threshold (section 7)."""
-        found = history.listed(failed)
-        return found.chosen(found.heavy)
-
-    def histogram(
-        self,
-        history: ListedSums,
-        failed: FailedRounds,
-        candidates: Iterable[Any],
-    ) -> list[Estimate]:
-        """Return all that was listed, sampled or not: below the threshold these are anecdotes."""
-        return history.listed(failed).everything()
-
 
 @dataclass(frozen=True, kw_only=True)
-class SampledMethod(TableMethod[H]):
+class SampledMethod(TableMethod[L]):
     """Methods whose users sample: with t in every round, or in the first one."""
 
     sampling_threshold: float = 1.0  # chosen by the planner

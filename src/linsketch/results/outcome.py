@@ -14,8 +14,8 @@ from linsketch.plan import Plan
 from linsketch.records.transcript import Transcript
 from linsketch.results.items import Found, as_item
 from linsketch.results.score import HeavyTruth, HistogramTruth, score
-from linsketch.round import WHOLE
 from linsketch.server import Server
+from linsketch.sketch.slices import WHOLE
 
 _LINES = 20  # items shown in a notebook
 

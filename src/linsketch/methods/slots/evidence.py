@@ -7,72 +7,27 @@ within an *epoch*. When the slots of a round disagree all together with what was
 epoch begins, and what was not observed in the old one is filled up with the old rates.
 """
 
-import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from linsketch.arrays import Counts, Estimates, Mask, Uint64s
-from linsketch.history import FailedRounds, History, Reading, Round
+from linsketch.history import FailedRounds, Reading, Round
 from linsketch.keys import KeyIndex
-from linsketch.methods.listing import Listed, Sightings
+from linsketch.methods.listing import Listed, ListingHistory, Sightings
+from linsketch.methods.slots.tally import Tally, spread, window
 from linsketch.plan import Plan
-from linsketch.round import WHOLE, RoundSketch, RoundTask, Slice, slice_places
+from linsketch.round import RoundSketch, RoundTask
 from linsketch.sampling import Sampling, sampling_variance
+from linsketch.sketch.slices import WHOLE, Slice, slice_places
 from linsketch.sketch.slots import SlotSketch
 
-TAIL = math.log(1e9)  # a residue is resolved wrongly with a probability of at most 2e-9
 _SUSPECT = 4.75  # standard deviations of a normal: once in a million
 _SUSPECT_ROUNDS = 3  # of slots, that it takes
 _DRIFT = 3.0  # times the usual misfit, over all slots of a round
 _MOST = 25.0  # that one slot adds to it: no single one makes a drift
 _SLOTS = 16  # that it takes to tell
 LEARNED = 64  # slots, all rounds together, after which the usual misfit is known
-_TINY = 1e-12
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What an epoch says, one entry a key."""
-
-    kept: Counts  # occurrences that were seen, sampled or not
-    looked: Estimates  # exposure of these
-    exact: Counts  # occurrences in rounds that counted all of them
-    covered: Estimates  # mass of those rounds
-    guessed: Estimates  # unbiased sums of sampled rounds
-    variances: Estimates  # of these
-
-    @classmethod
-    def empty(cls, keys: int) -> "Tally":
-        """Return the tally of no rounds."""
-        whole, real = np.zeros((2, keys), np.int64), np.zeros((4, keys))
-        return cls(whole[0], real[0], whole[1], real[1], real[2], real[3])
-
-    def with_more(self, keys: int) -> "Tally":
-        """Return the tally with keys that have not been observed."""
-        return Tally(*(np.pad(array, (0, keys)) for array in vars(self).values()))
-
-    @property
-    def rates(self) -> Estimates:
-        """Occurrences a unit of exposure."""
-        rates: Estimates = self.kept / np.maximum(self.looked, _TINY)
-        return rates
-
-    def totals(
-        self, mass: float, dispersion: float, fill: Mask | bool
-    ) -> tuple[Estimates, Estimates]:
-        """Return counts over rounds of this mass in all, and their variances.
-
-        Where `fill` is asked for, what was not counted is filled up at the key's rate; else
-        sampled rounds count for themselves, and others as zero.
-        """
-        rest = np.maximum(mass - self.covered, 0.0)
-        filled = self.rates * rest
-        spread_ = dispersion * filled * (1 + rest / np.maximum(self.looked, _TINY))
-        totals = self.exact.astype(np.float64) + np.where(fill, filled, self.guessed)
-        variances: Estimates = np.where(fill, spread_, self.variances)
-        return totals, variances
 
 
 class _Sweep(NamedTuple):
@@ -84,7 +39,7 @@ class _Sweep(NamedTuple):
     covered: float
 
 
-class Evidence(History):
+class Evidence(ListingHistory):
     """The epoch that lasts and those before, kept round by round.
 
     Residues are resolved by what is known before their round. A key that is seen for the first
@@ -295,17 +250,3 @@ def _suspect(misfit: Estimates, rounds: Counts) -> Mask:
     normal = (ratio - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
     found: Mask = (rounds >= _SUSPECT_ROUNDS) & (normal > _SUSPECT)
     return found
-
-
-def spread(expected: Estimates, looked: Estimates, mass: float, dispersion: float) -> Estimates:
-    """Return the variance of a count around an expectation from a rate that is an estimate."""
-    value: Estimates = (
-        dispersion * np.maximum(expected, 0.5) * (1 + mass / np.maximum(looked, _TINY))
-    )
-    return value
-
-
-def window(expected: Estimates, variance: Estimates) -> tuple[Estimates, Estimates]:
-    """Return between which counts one lies, with the tail's probability outside (Bernstein)."""
-    around = TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * variance * TAIL)
-    return np.maximum(np.floor(expected - around), 0.0), np.ceil(expected + around)

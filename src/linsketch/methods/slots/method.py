@@ -19,8 +19,9 @@ from linsketch.methods.tables import (
     useful_capacity,
 )
 from linsketch.plan import Brief, Plan, Scope
-from linsketch.round import WHOLE, Parts, RoundTask, Slice, TableShape
+from linsketch.round import Parts, RoundTask, TableShape
 from linsketch.sampling import Sampling, on_grid
+from linsketch.sketch.slices import WHOLE, Slice
 from linsketch.sketch.slots import SlotSketch
 from linsketch.validation import whole_number
 
@@ -137,22 +138,12 @@ class Slots(WithSketch, SampledMethod[Evidence]):
     def _table(self, plan: Plan, t: float, taken: int) -> TableShape:
         return self.fitting_table(plan, plan.budget, t, taken)
 
-    def heavy_hitters(
-        self,
-        history: Evidence,
-        failed: FailedRounds,
-        candidates: Iterable[Any],
-    ) -> list[Estimate]:
-        """Return estimates of at least the threshold."""
-        found = history.listed(failed)
-        return found.chosen(found.heavy)
-
     def histogram(
         self, history: Evidence, failed: FailedRounds, candidates: Iterable[Any]
     ) -> list[Estimate]:
         """Return all that was seen; beside a sketch, heavy items by the better of the two."""
         if not self.sketch_rows:
-            return history.listed(failed).everything()
+            return super().histogram(history, failed, candidates)
         known = self.heavy_hitters(history, failed, candidates)
         items = [line.item for line in known]
         other = {line.item: line for line in self.sketched(history.plan, history.rounds, items)}

@@ -10,9 +10,10 @@ import numpy as np
 
 from linsketch.arrays import Counts, Estimates, Mask, Uint64s
 from linsketch.history import Round
-from linsketch.methods.slots.evidence import LEARNED, Evidence, spread, window
+from linsketch.methods.slots.evidence import LEARNED, Evidence
+from linsketch.methods.slots.tally import spread, window
 from linsketch.plan import Plan
-from linsketch.round import WHOLE
+from linsketch.sketch.slices import WHOLE
 from linsketch.sketch.slots import SlotClass
 
 _SWELL = 1.1  # of the largest mass so far: what the next round may have
