@@ -16,8 +16,8 @@ from linsketch.arrays import Estimates
 from linsketch.history import FailedRounds
 from linsketch.methods import Adaptive, CountMedian, Fixed, Slots
 from linsketch.methods.count_median import Medians
-from linsketch.methods.fixed import Practical
 from linsketch.methods.listing import ListedSums
+from linsketch.methods.practical import Practical
 from linsketch.methods.slots import Evidence
 from linsketch.methods.tables import threshold_of
 from linsketch.plan import Brief, Scope

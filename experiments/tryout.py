@@ -118,7 +118,7 @@ def tried(plan: Plan, people: People, truth: Mapping[Any, int]) -> Tried:
     outcome = outcome_of(
         server,
         candidates=() if plan.method.lists else truth,
-        truth=truth_of(truth, truth, plan.cutoff),
+        truth=truth_of(plan.keys, truth, truth, plan.cutoff),
     )
     score = outcome.truth.after.f1 if isinstance(outcome.truth, HeavyTruth) else 0.0
     return Tried(

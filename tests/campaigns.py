@@ -65,8 +65,7 @@ def method_of(plan: Plan) -> Any:
 
 def with_options(plan: Plan, **options: Any) -> Plan:
     """Return a plan whose method has other options."""
-    method = plan.method
-    return replace(plan, method=type(method).chosen(**{**method.to_json(), **options}))
+    return replace(plan, method=replace(method_of(plan), **options))
 
 
 def evidence(plan: Plan, rounds: Sequence[Round]) -> Evidence:

@@ -118,7 +118,7 @@ def test_folder(data: Path) -> None:
     before = {name: (folder / name).read_bytes() for name in names}
     again = run(*options)
     assert again.exit_code == 0
-    assert "Going on after round 3 of 3" in again.stderr
+    assert "All rounds are closed already" in again.stderr
     assert {name: (folder / name).read_bytes() for name in names} == before
 
 

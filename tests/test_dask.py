@@ -419,7 +419,7 @@ def test_refusals(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.Mon
         assert "this machine has 0.0.1" in refused(path, *here)
     monkeypatch.setitem(sys.modules, "linsketch.population.dask", None)
     monkeypatch.delattr("linsketch.population.dask")
-    assert "pip install 'linsketch[dask]'" in refused(path, *here)
+    assert "pip install '.[dask]'" in refused(path, *here)
 
 
 def close_while_waiting(cluster: LocalCluster) -> None:

@@ -40,6 +40,7 @@ from linsketch.round import RoundSketch
 from linsketch.securesum import ClearSum, MemoryLedger, helper
 from linsketch.securesum.frames import SERVER, frame
 from linsketch.sketch.cardinality import Cardinality
+from tests.campaigns import method_of
 
 KEY = X25519PrivateKey.generate()
 DRINKS = ("tea", "milk", "coffee", "maté")
@@ -55,7 +56,7 @@ def plan_of(method: str = "unsampled", rounds: int = 3, users: int = 5, **more: 
         seed=b"federation",
         method=method,
         **numbers,
-    ).plan
+    ).plan.for_clients()
 
 
 def terms_of(protocol: str, plan: Plan | None = None) -> Terms:
@@ -563,7 +564,7 @@ def test_what_clients_refuse(terms: Terms, tmp_path: Path) -> None:
         ({"terms_id": "\ud800"}, "terms are"),
         ({"task": {**task, "version": 9}}, "version 9"),
         ({"task": {**task, "round": 4}}, "not one of the plan's 3 rounds"),
-        ({"task": {**task, "sampling_threshold": 5.0}}, "samples with t = 1.0"),
+        ({"task": {**task, "sampling_threshold": 5.0}}, "the plan allows 1.0 to 1.0"),
         ({"task": None}, "JSON object"),
         ({"nonce": 5}, "opens no round"),
         ({"number": -1}, "numbered"),
@@ -676,17 +677,30 @@ def test_terms_as_json(terms: Terms, tmp_path: Path) -> None:
         Terms.read(path)
 
 
-@pytest.mark.parametrize("change", [0.5, float("inf"), "x"])
+@pytest.mark.parametrize("protocol", ["masked", "helper"])
+def test_terms_that_let_a_server_do_as_it_likes(protocol: str) -> None:
+    """Terms over a plan whose t a server could choose at will are refused, whoever makes them."""
+    free = plan_of("adaptive")
+    free = replace(free, method=replace(method_of(free), largest_t_change=None))
+    with pytest.raises(PlanningError, match="for_clients"):
+        terms_of(protocol, free)
+    bound = terms_of(protocol, free.for_clients())
+    assert method_of(bound.plan).largest_t_change == 4.0
+    kept = replace(free, method=replace(method_of(free), largest_t_change=1.5))
+    assert kept.for_clients() == kept
+
+
+@pytest.mark.parametrize("change", [0.5, float("inf"), "x", True])
 def test_terms_with_an_impossible_change_of_t(change: Any) -> None:
     """The largest change of t is a factor of 1 or more, also where terms are read."""
     terms = terms_of("masked", plan_of("adaptive"))
     data = json.loads(json.dumps(terms.to_json()))
     options = data["plan"]["method"]["adaptive"]
-    assert options["largest_t_change"] is None
+    assert options["largest_t_change"] == 4.0
     options["largest_t_change"] = 2
     assert adaptive(Terms.from_json(data).plan).largest_t_change == 2.0
     options["largest_t_change"] = change
-    with pytest.raises(PlanningError, match="factor of 1 or more"):
+    with pytest.raises(PlanningError, match="a factor from 1"):
         Terms.from_json(data)
 
 

@@ -1,5 +1,6 @@
 """The parts of the Flower app that need no processes."""
 
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -228,6 +229,7 @@ def test_the_commands_of_a_federation(app: Path, tmp_path: Path) -> None:
     for command in (
         ["new-app", str(tmp_path / "app")],
         ["new-app", str(tmp_path / "b"), "--secure", "helper"],
+        ["new-app", str(tmp_path / "b"), "--largest-t-change", "8"],
         ["new-app", str(tmp_path / "b"), "--plan", str(tmp_path / "none")],
         ["new-app", str(tmp_path / "b"), "--plan", str(app.with_name("client.py"))],
         ["new-app", str(tmp_path / "b"), "--dropout", "0.9"],
@@ -239,3 +241,29 @@ def test_the_commands_of_a_federation(app: Path, tmp_path: Path) -> None:
         assert done.stderr.startswith("Error: ")
         assert done.stderr.count("\n") == 1
     assert not (tmp_path / "b").exists()
+
+
+def test_how_far_t_may_go_is_kept(tmp_path: Path) -> None:
+    """An app takes the plan's bound on t, or 4; what is asked for must be possible."""
+    numbers = ["--rounds", "3", "--users-per-round", "20", "--threshold", "10", "--json"]
+    file = tmp_path / "plan.json"
+
+    def bound(name: str, change: float | None, *options: str) -> float:
+        plan = json.loads(
+            CliRunner().invoke(cli, ["plan", *numbers, "--method", "adaptive"]).stdout
+        )
+        plan["plan"]["method"]["adaptive"]["largest_t_change"] = change
+        file.write_text(json.dumps(plan))
+        made = CliRunner().invoke(
+            cli, ["new-app", str(tmp_path / name), "--plan", str(file), *options]
+        )
+        if made.exit_code:
+            raise ValueError(made.stderr)
+        method = Terms.read(tmp_path / name / "survey" / "terms.json").plan.method
+        return float(method.to_json()["largest_t_change"])
+
+    assert bound("a", None) == 4.0
+    assert bound("b", 1.5) == 1.5
+    assert bound("c", 1.5, "--largest-t-change", "8") == 8.0
+    with pytest.raises(ValueError, match="a factor from 1"):
+        bound("d", None, "--largest-t-change", "0")

@@ -150,7 +150,7 @@ def test_demo_without_a_word_list(monkeypatch: pytest.MonkeyPatch) -> None:
     result = RUN.invoke(app, ["demo"])
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
-    assert "linsketch[demo]" in result.stderr
+    assert ".[demo]" in result.stderr
 
 
 def test_bad_option() -> None:

@@ -22,9 +22,11 @@ from linsketch import (
 from linsketch.errors import LinsketchError, PlanningError, TaskError
 from linsketch.keys import parse_keys
 from linsketch.methods import Adaptive, CountMedian, Fixed, Proven, Slots, Unsampled
+from linsketch.plan import METHODS
 from linsketch.randomness import system_states
 from linsketch.round import RoundSketch, TableShape
 from linsketch.sampling import Sampling, binomial_sample, largest_total, threshold_sample
+from linsketch.sketch.slots import SlotClass
 from tests.campaigns import method_of, people, plan_for, with_options
 
 KINDS = (Adaptive, Fixed, Unsampled, Proven, CountMedian, Slots)
@@ -112,19 +114,64 @@ OPTIONS: dict[str, Any] = {
 def test_every_option_is_in_the_identity() -> None:
     """Two methods that differ in an option have different identities, and come back from JSON."""
     tried = set()
+    first: dict[str, Any] = {"sampling": "threshold", "sketch_rows": 1, "sketch_width": 1}
+    first |= {"slots_from": 2, "width": 1}
     for kind in KINDS:
-        method = kind(sampling="threshold") if kind is Slots else kind()
+        names = {field.name for field in fields(kind)}
+        method = kind(**{name: value for name, value in first.items() if name in names})
         plans = [replace(PLAN, method=method)]
-        plans += [with_options(plans[0], **{name: OPTIONS[name]}) for name in kind.options()]
-        assert len({plan.plan_id for plan in plans}) == len(kind.options()) + 1
+        plans += [with_options(plans[0], **{name: OPTIONS[name]}) for name in names]
+        assert len({plan.plan_id for plan in plans}) == len(names) + 1
         assert [Plan.from_json(plan.to_json()) for plan in plans] == plans
-        tried |= set(kind.options())
+        tried |= names
     assert tried == set(OPTIONS)
+
+
+def test_what_planning_fills_in_cannot_be_chosen() -> None:
+    """Options that a planner would overwrite are refused instead of thrown away."""
+    for name, option in {
+        "fixed": "sampling_threshold",
+        "proven": "repetitions",
+        "count-median": "width",
+        "unsampled": "table_failure_probability",
+        "slots": "sketch_rows",
+    }.items():
+        with pytest.raises(PlanningError, match=f"{name} has no option '{option}' to choose"):
+            plan_campaign(**NUMBERS, threshold=20, method=name, **{option: OPTIONS[option]})
+    with pytest.raises(PlanningError, match="into its object"):
+        plan_campaign(**NUMBERS, threshold=20, method=Adaptive(), layout="paper")
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        (Slots(), "1 occurrence or more"),
+        (CountMedian(), "width"),
+        (Proven(sketch_rows=3), "rows and a width"),
+        (Slots(slots_from=2, sketch_width=3), "rows and a width"),
+    ],
+)
+def test_unfinished_methods_are_no_plan(method: Any, says: str) -> None:
+    """A method whose planning is not finished is refused before anybody accepts it."""
+    with pytest.raises(PlanningError, match=says):
+        replace(PLAN, method=method)
+
+
+def test_one_name_one_method() -> None:
+    """A second class cannot take a method's name; the same class may be defined again."""
+    with pytest.raises(PlanningError, match="Slots is the method 'slots' already"):
+        type("Impostor", (Slots,), {"name": "slots"})
+    assert METHODS["slots"] is Slots
+    for _ in range(2):  # as a notebook's cell that runs twice
+        again = type("Again", (Adaptive,), {"name": "again"})
+        assert METHODS.pop("again") is again
 
 
 def test_options_of_other_methods_are_refused() -> None:
     """An option that a method does not have is refused by name, with those that it has."""
-    with pytest.raises(PlanningError, match=r"adaptive has no option 'slots_from'. It has: layout"):
+    with pytest.raises(
+        PlanningError, match=r"adaptive has no option 'slots_from' to choose. It has: layout"
+    ):
         plan_campaign(**NUMBERS, threshold=20, method="adaptive", slots_from=3)
     with pytest.raises(PlanningError, match="no method 'magic'; there are adaptive, "):
         plan_campaign(**NUMBERS, threshold=20, method="magic")
@@ -199,7 +246,7 @@ def test_task_refusals() -> None:
     wrongs = {
         "for plan": replace(task, plan_id=PLAN.plan_id),
         "Round 4": replace(task, round=4),
-        "samples with": replace(task, sampling_threshold=task.sampling_threshold + 1),
+        "the plan allows": replace(task, sampling_threshold=task.sampling_threshold + 1),
         "holds counts": replace(task, table=small),
         "bytes": replace(task, table=large),
         "has no table": replace(task, table=None),
@@ -269,10 +316,31 @@ def test_sums_split_like_they_were_joined() -> None:
 
 
 def test_layouts_are_built_once() -> None:
-    """The layout of a plan and a task is the same object wherever it is asked for."""
+    """The layout of a plan and a task is one object, which nobody can change from outside."""
     task = Server(PLAN).open_round()
     again = RoundTask.from_json(task.to_json(PLAN), Plan.from_json(PLAN.to_json()))
-    assert RoundSketch.of(PLAN, again) is RoundSketch.of(PLAN, task)
+    sketch = RoundSketch.of(PLAN, task)
+    assert RoundSketch.of(PLAN, again) is sketch
+    before = sketch.context
+    changed = task.to_json(PLAN)
+    changed["round"], changed["table"]["k"] = 2, 9
+    assert task.to_json(PLAN) != changed
+    assert RoundSketch.of(PLAN, task).context == before
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_equal_is_not_enough(warm: bool) -> None:
+    """True and 2.0 are no items 1 and 2, whether or not a client has seen the right task before."""
+    keys, method = IntKeys(8), Slots(slots_from=2)
+    plan = replace(PLAN, keys=keys, method=method, seed=b"warm" if warm else b"cold")
+    table = method.fitting_table(plan, plan.budget, 1.0, 100)
+    task = RoundTask(plan.plan_id, 1, 1.0, table, (SlotClass(4, (1, 2)),))
+    good = task.to_json(plan)
+    if warm:
+        assert RoundTask.from_json(good, plan) == task
+    bad = {**good, "slots": [{"bits": 4, "items": [True, 2.0]}]}
+    with pytest.raises(TaskError):
+        RoundTask.from_json(bad, plan)
 
 
 def test_parse_keys() -> None:

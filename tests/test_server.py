@@ -1,7 +1,7 @@
 """The server: estimates, tuning, majority, sketches, refusals."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,19 +10,24 @@ from linsketch import (
     Clients,
     Contribution,
     IntKeys,
+    Plan,
     Population,
     Rehearsal,
+    RoundTask,
     Server,
     campaign,
     plan_campaign,
     plan_histogram,
 )
-from linsketch.errors import PlanningError, RoundFailed, TaskError, VectorError
+from linsketch.errors import PlanningError, ProtocolError, RoundFailed, TaskError, VectorError
+from linsketch.methods import Adaptive, Unsampled
 from linsketch.methods.adaptive import halfway
+from linsketch.methods.listing import ListedSums
 from linsketch.randomness import cohorts, user_ids
 from linsketch.round import RoundSketch
 from linsketch.sampling import Sampling
 from linsketch.sketch.peel import Status
+from linsketch.sketch.slices import Slice, slice_places
 from linsketch.tails import binomial_tail
 from tests.campaigns import conduct, method_of, people, plan_for, sampled_plan, truth, with_options
 
@@ -157,6 +162,70 @@ def test_adaptive_fills_the_table() -> None:
     wild = replace(bounded.rounds[0].task, sampling_threshold=high + 1)
     with pytest.raises(TaskError, match="the plan allows"):
         RoundSketch.of(held, wild)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sevens(Adaptive):
+    """Algorithm 4 with another rule."""
+
+    name = "sevens"
+
+    def update(self, t: float, capacity: int, keys: float) -> float:
+        """Return the number of the method."""
+        assert t >= 1
+        assert capacity > 0 <= keys
+        return 7.0
+
+
+def test_another_rule_of_adapting() -> None:
+    """Whoever derives the adaptive method gives it another rule in one method."""
+    population = people(rounds=4, users=3000, items=5000, mean=4)
+    server = conduct(population, method=Sevens(), budget=900, threshold=100)
+    ts = [closed.task.sampling_threshold for closed in server.rounds]
+    assert ts[0] != 7.0
+    assert ts[1:] == [7.0] * 3
+
+
+def test_a_round_has_sums_or_a_reason() -> None:
+    """A source that brings neither, or both, is refused; no round is closed without a sum."""
+    population = people(rounds=1)
+    server = Server(plan_for(population))
+    task = server.open_round()
+    with pytest.raises(RoundFailed, match="no sum"):
+        server.close_round(task, [])
+    zeros = Contribution(RoundSketch.of(server.plan, task).ring.zeros(), 20)
+    for sums, failure in (((), ""), ((zeros,), "lost")):
+        with pytest.raises(ProtocolError, match="sums, or a reason"):
+            campaign.Gathered(task, sums, failure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halves(Unsampled):
+    """Looks at half of the keys."""
+
+    name = "halves"
+
+    def open(self, plan: Plan, history: ListedSums) -> RoundTask:
+        """Ask for a slice."""
+        return replace(super().open(plan, history), slice=Slice(0, 1 << 31))
+
+    def check(self, plan: Plan, task: RoundTask) -> None:
+        """Allow it."""
+        super().check(plan, replace(task, slice=None))
+
+
+def test_slices_without_slots() -> None:
+    """A slice limits what is encoded for any method, for a user and for a crowd alike."""
+    population = people(rounds=1, users=200, items=60)
+    plan = plan_for(population, method=Halves())
+    found = {}
+    for one_by_one in (False, True):
+        server = campaign.run(plan, Rehearsal(population.cohorts(one_by_one=one_by_one)))
+        found[one_by_one] = {line.item for line in server.histogram()}
+    assert found[False] == found[True]
+    held = Slice(0, 1 << 31).holds(slice_places(plan.seed, population.item_keys))
+    assert found[False] <= set(population.keys.decode(population.item_keys[held]))
+    assert 5 < len(found[False]) < 55
 
 
 def test_count_median_says_which_candidates() -> None:

@@ -16,7 +16,7 @@ from linsketch.hashing import Seeds
 from linsketch.keys import ROOT, BytesKeys, IntKeys, TextKeys, Utf8Keys
 from linsketch.plan import Plan
 from linsketch.rings import Contribution, Ring, RingVector, Segment
-from linsketch.round import RoundTask
+from linsketch.round import RoundSketch, RoundTask
 from linsketch.sketch.countsketch import CountMin, CountSketch
 from linsketch.sketch.hybrid import HybridSketch
 from linsketch.sketch.iblt import IBLT
@@ -64,6 +64,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'linsketch' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 __all__ = [
     "IBLT",
     "ROOT",
@@ -90,6 +94,7 @@ __all__ = [
     "Report",
     "Ring",
     "RingVector",
+    "RoundSketch",
     "RoundTask",
     "Seeds",
     "Segment",

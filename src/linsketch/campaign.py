@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from linsketch.errors import PlanningError, RoundFailed
+from linsketch.errors import PlanningError, ProtocolError, RoundFailed
 from linsketch.history import Round
 from linsketch.plan import Plan
 from linsketch.records.transcript import Transcript
@@ -24,6 +24,10 @@ class Gathered:
     asked: int = 0  # users
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
 
+    def __post_init__(self) -> None:
+        if bool(self.sums) == bool(self.failure):
+            raise ProtocolError("A round has sums, or a reason why there are none.")
+
 
 class Source(Protocol):
     """Where the sums of rounds come from: a rehearsal, or a federation of real clients."""
@@ -35,7 +39,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """A round that has just closed, for whoever watches."""
+    """A round that has just closed, as it is told to a watcher.
+
+    What is new after rounds that ran side by side is told with the last of them.
+    """
 
     server: Server
     closed: Round
@@ -59,17 +66,22 @@ def run(
     if transcript and transcript.plan != plan:
         raise PlanningError(f"{transcript.path} is the transcript of another plan.")
     server = transcript.server() if transcript else Server(plan)
-    known = _Known(server, watched=watch is not None)
+    counts = watch is not None and plan.method.lists
+    known = plan.method.found(server.history) if counts else set()
     while not server.done:
         told = []
-        for gathered in source.gather(plan, server.open_rounds()):
+        for gathered in source.gather(plan, server.open_rounds()):  # all are kept, then told
             start = time.monotonic()
             closed = _close(server, gathered)
             if transcript:
                 transcript.add(closed, gathered.sums)
             seconds = {**gathered.seconds, "decoding": time.monotonic() - start}
-            told.append(Progress(server, closed, gathered.asked, seconds, known.new()))
-        for progress in told:  # when all are kept
+            told.append(Progress(server, closed, gathered.asked, seconds, 0 if counts else None))
+        if counts:
+            new = plan.method.found(server.history) - known
+            known |= new
+            told[-1] = replace(told[-1], new_heavy_hitters=len(new))
+        for progress in told:
             if watch:
                 watch(progress)
     return server
@@ -83,20 +95,3 @@ def _close(server: Server, gathered: Gathered) -> Round:
         except RoundFailed as failure:
             return server.abort_round(gathered.task, str(failure))
     return server.abort_round(gathered.task, gathered.failure)
-
-
-class _Known:
-    """The heavy hitters so far: tells how many have come since it was asked last."""
-
-    def __init__(self, server: Server, watched: bool) -> None:
-        self._server, self._watched = server, watched and server.plan.method.lists
-        self._items = self._now()
-
-    def _now(self) -> set[object]:
-        return {line.item for line in self._server.heavy_hitters()} if self._watched else set()
-
-    def new(self) -> int | None:
-        """Count the new ones; None where nobody watches, or nothing is listed."""
-        new = self._now() - self._items
-        self._items |= new
-        return len(new) if self._watched else None

@@ -1,7 +1,7 @@
 """What a server keeps of a campaign: its closed rounds, and what was read in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from linsketch.errors import RoundFailed, TaskError
@@ -30,9 +30,10 @@ class Reading:
     """What the sum of one group holds."""
 
     users: int
-    peels: tuple[Peel, ...]  # one a repetition
-    sketch_sum: RingVector | None
-    slot_sum: RingVector | None
+    # Not in the repr: a log must not hold what single people have.
+    peels: tuple[Peel, ...] = field(repr=False)  # one a repetition
+    sketch_sum: RingVector | None = field(repr=False)
+    slot_sum: RingVector | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ def read_sums(plan: Plan, task: RoundTask, sums: Sequence[Contribution]) -> Roun
     read: it would show what few people have.
     """
     sketch = RoundSketch.of(plan, task)
+    if not sums:
+        raise RoundFailed("There is no sum.")
     users = sum(total.users for total in sums)
     if users > plan.users_per_round:
         raise TaskError(

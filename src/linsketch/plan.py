@@ -5,9 +5,9 @@ Nothing in it is secret. `plan_id` is the SHA-256 of its canonical JSON, and eve
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from linsketch.errors import LinsketchError, PlanningError
 from linsketch.keys import KeySpace, parse_keys
@@ -60,6 +60,8 @@ class Brief(Scope):
     `mean_items_per_user` is what users have on average; without it, the most.
     """
 
+    label: ClassVar[str] = "Plan"  # in refusals: a brief is nothing that people have to know
+
     threshold: int | None = None
     error: int | None = None
     budget: int | None = None
@@ -91,9 +93,11 @@ class Brief(Scope):
         return Plan(method=method, budget=budget, threshold=threshold, error=self.error, **shared)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(Scope):
     """What a campaign is: make one with `plan_campaign` or `plan_histogram`.
+
+    Plans are equal if their ids are.
 
     Heavy hitters have a `threshold` (the paper's τ), histograms an `error`. `budget` bounds the
     bytes that a user sends in a round. All that only one method needs is in `method`.
@@ -118,6 +122,17 @@ class Plan(Scope):
                 f"{self.users_per_round:,} users with {self.items_per_user:,} items have "
                 f"{self.rounds * self.items_per_round:,} in all."
             )
+        self.method.check_plan(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and other.plan_id == self.plan_id
+
+    def __hash__(self) -> int:
+        return hash(self.plan_id)
+
+    def for_clients(self) -> "Plan":
+        """Return the plan with a bound on all that a server could otherwise ask at will."""
+        return replace(self, method=self.method.for_clients())
 
     @property
     def cutoff(self) -> int:
@@ -141,12 +156,11 @@ class Plan(Scope):
         try:
             values["keys"] = parse_keys(str(values["keys"]))
             values["seed"] = bytes.fromhex(values["seed"])
-            ((name, options),) = values["method"].items()
-            values["method"] = method_named(name).from_json(options)
+            values["method"] = _method(values["method"])
             return cls(**values)
         except LinsketchError:
             raise
-        except (AttributeError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise PlanningError(f"This is no plan: {error}.") from None
 
     @cached_property
@@ -155,13 +169,25 @@ class Plan(Scope):
         return hashlib.sha256(canonical(self.to_json())).hexdigest()
 
 
+def _method(data: object) -> "Method[Any]":
+    if not isinstance(data, dict) or len(data) != 1:
+        raise PlanningError('A plan\'s method is an object with one name, like {"slots": {…}}.')
+    ((name, options),) = data.items()
+    if not isinstance(options, dict):
+        raise PlanningError(f"The options of the method {name!r} are no object.")
+    return method_named(name).from_json(options)
+
+
 def method_named(name: str) -> type["Method[Any]"]:
     """Return the class of a method."""
     try:
         return METHODS[name]
     except KeyError:
         known = ", ".join(sorted(METHODS))
-        raise PlanningError(f"There is no method {name!r}; there are {known}.") from None
+        raise PlanningError(
+            f"There is no method {name!r}; there are {known}. One of your own must be imported "
+            "first (docs/architecture.md)."
+        ) from None
 
 
 def canonical(data: dict[str, Any]) -> bytes:

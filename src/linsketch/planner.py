@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from linsketch.errors import PlanningError
 from linsketch.keys import KeySpace
 from linsketch.methods import Forecast, Method
 from linsketch.plan import Brief, method_named
@@ -17,7 +18,7 @@ def plan_campaign(
     threshold: int | None = None,
     budget: int | None = None,
     mean_items_per_user: float | None = None,
-    method: str | Method[Any] = "slots",
+    method: str | type[Method[Any]] | Method[Any] = "slots",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
     **options: Any,
@@ -25,8 +26,8 @@ def plan_campaign(
     """Plan a search for heavy hitters from a threshold, from a budget in bytes, or from both.
 
     `users_per_round` and `items_per_user` are upper bounds; `mean_items_per_user` is what users
-    have on average, if known, and sets the first round's sampling. `method` is a name with
-    `options`, or an object like `Adaptive(layout="paper")`.
+    have on average, if known, and sets the first round's sampling. `method` is a name or a class
+    with `options`, or an object like `Adaptive(layout="paper")`.
 
     >>> from linsketch import Utf8Keys, plan_campaign
     >>> forecast = plan_campaign(rounds=30, users_per_round=10_000, items_per_user=1,
@@ -57,7 +58,8 @@ def plan_histogram(
     keys: KeySpace[Any],
     seed: bytes,
     error: int,
-    method: str | Method[Any] = "proven",
+    mean_items_per_user: float | None = None,
+    method: str | type[Method[Any]] | Method[Any] = "proven",
     failure_probability: float = 0.05,
     smallest_cohort: int = 2,
     **options: Any,
@@ -78,14 +80,19 @@ def plan_histogram(
         failure_probability=failure_probability,
         smallest_cohort=smallest_cohort,
         error=error,
+        mean_items_per_user=mean_items_per_user,
     )
     return _forecast(method, options, brief)
 
 
-def _forecast(method: str | Method[Any], options: dict[str, Any], brief: Brief) -> Forecast:
+def _forecast(
+    method: str | type[Method[Any]] | Method[Any], options: dict[str, Any], brief: Brief
+) -> Forecast:
     if isinstance(method, str):
-        method = method_named(method).chosen(**options)
+        method = method_named(method)
+    if isinstance(method, type):
+        method = method.chosen(**options)
     elif options:
-        method = type(method).chosen(**{**method.to_json(), **options})
+        raise PlanningError("Options go with a method's name, or into its object: Slots(...).")
     plan = method.plan(brief)
     return plan.method.forecast(plan)

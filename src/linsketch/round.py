@@ -1,6 +1,7 @@
 """A round: what the server asks of its users, and what goes where in their vectors."""
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from linsketch import kernels
 from linsketch.arrays import Counts, Mask, Uint64s
 from linsketch.errors import TaskError, VectorError
-from linsketch.keys import BytesKeys
 from linsketch.plan import MOST_ROUNDS, Plan, canonical, checked_object
 from linsketch.randomness import Randomness
 from linsketch.rings import Ring, RingVector
@@ -65,7 +65,7 @@ class RoundTask:
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
         """Return a JSON object, with the moduli for clients in other languages."""
-        return RoundSketch.of(plan, self).task_json
+        return deepcopy(RoundSketch.of(plan, self).task_json)
 
     @classmethod
     def from_json(cls, data: object, plan: Plan) -> "RoundTask":
@@ -80,14 +80,15 @@ class RoundTask:
                 table = TableShape(size, table["max_count"], table["capacity"])
             if slots is not None:
                 slots = tuple(
-                    SlotClass(each["bits"], tuple(_as_item(plan, item) for item in each["items"]))
+                    SlotClass(each["bits"], tuple(map(plan.keys.from_json, each["items"])))
                     for each in slots
                 )
             if slice_ is not None:
                 slice_ = Slice(**slice_)
             t = values["sampling_threshold"]
             task = cls(values["plan_id"], values["round"], t, table, slots, slice_)
-            same = task.to_json(plan) == data
+            given = canonical({**values, "version": VERSION, "sampling_threshold": float(t)})
+            same = given == RoundSketch.of(plan, task).context
         except TaskError:
             raise
         except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
@@ -168,7 +169,7 @@ class RoundSketch:
 
     @cached_property
     def task_json(self) -> dict[str, Any]:
-        """The task as a JSON object."""
+        """The task as a JSON object, to be read only: it is shared."""
         task, table = self.task, None
         if task.table:
             size = task.table.size
@@ -185,7 +186,7 @@ class RoundSketch:
         slots = None
         if task.slots is not None:
             slots = [
-                {"bits": each.bits, "items": [_shown(item) for item in each.items]}
+                {"bits": each.bits, "items": [self.plan.keys.to_json(item) for item in each.items]}
                 for each in task.slots
             ]
         return {
@@ -195,7 +196,7 @@ class RoundSketch:
             "sampling_threshold": task.sampling_threshold,
             "table": table,
             "slots": slots,
-            "slice": vars(task.slice) if task.slice else None,
+            "slice": asdict(task.slice) if task.slice else None,
         }
 
     @cached_property
@@ -224,6 +225,8 @@ class RoundSketch:
         if parts.slots:
             places = parts.slots.places(keys)[of_row]
             chosen = self._in_slice(keys)[of_row] & (places < 0)
+        elif task.slice:
+            chosen = self._in_slice(keys)[of_row]
         vectors = []
         for repetition, table in enumerate(parts.tables):
             states = randomness.for_sampling(task.round, repetition, row_keys[chosen], chosen)
@@ -280,11 +283,3 @@ def _summed(
     kernels.rows.by_item(item_of_row, values, sums, holders)
     some = sums > 0
     return keys[some], sums[some], holders[some]
-
-
-def _shown(item: Any) -> Any:
-    return item.hex() if isinstance(item, bytes) else item
-
-
-def _as_item(plan: Plan, value: Any) -> Any:
-    return bytes.fromhex(value) if isinstance(plan.keys, BytesKeys) else value

@@ -66,7 +66,7 @@ class Server:
 
     @property
     def failed_rounds(self) -> list[int]:
-        """Rounds without a sum, or of which at least one table did not decode."""
+        """Rounds without a sum, and rounds with a table that did not decode."""
         return [closed.task.round for closed in self.rounds if closed.status != "complete"]
 
     def heavy_hitters(

@@ -12,7 +12,7 @@ def whole_number(owner: Any, field: str, least: int, most: int) -> None:
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise PlanningError(
-            f"{type(owner).__name__}: {field} must be a whole number from {least:,} to {most:,}, "
+            f"{_label(owner)}: {field} must be a whole number from {least:,} to {most:,}, "
             f"not {value!r}."
         )
     object.__setattr__(owner, field, index(value))
@@ -23,7 +23,7 @@ def instance(owner: Any, field: str, kind: type) -> None:
     value = getattr(owner, field)
     if not isinstance(value, kind):
         raise PlanningError(
-            f"{type(owner).__name__}: {field} must be {kind.__name__}(...), not {value!r}."
+            f"{_label(owner)}: {field} must be {kind.__name__}(...), not {value!r}."
         )
 
 
@@ -31,9 +31,7 @@ def probability(owner: Any, field: str) -> None:
     """Refuse a field that is no number strictly between 0 and 1; make others a Python float."""
     value = getattr(owner, field)
     if not isinstance(value, float | int) or not 0 < value < 1:
-        raise PlanningError(
-            f"{type(owner).__name__}: {field} must lie between 0 and 1, not {value!r}."
-        )
+        raise PlanningError(f"{_label(owner)}: {field} must lie between 0 and 1, not {value!r}.")
     object.__setattr__(owner, field, float(value))
 
 
@@ -42,6 +40,10 @@ def one_of(owner: Any, field: str, allowed: tuple[str, ...]) -> None:
     value = getattr(owner, field)
     if value not in allowed:
         raise PlanningError(
-            f"{type(owner).__name__}: {field} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
+            f"{_label(owner)}: {field} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
             f"not {value!r}."
         )
+
+
+def _label(owner: Any) -> str:
+    return str(getattr(owner, "label", type(owner).__name__))

@@ -58,11 +58,13 @@ def histogram(
     weigh less than Algorithm 3, they are taken, and counts are exact.
     """
     from linsketch.cli.rehearse import rehearse, split
+    from linsketch.cli.rows import opened, refuse_cluster
     from linsketch.cli.secure import Secure
-    from linsketch.cli.source import opened, refuse_cluster
+    from linsketch.plan import method_named
     from linsketch.planner import plan_histogram
 
     chosen = Secure(secure, dropout)
+    own = method_named(method).chosen(**given(layout=layout))  # before a long file is read
     refuse_cluster(cluster, secure)
     with opened(data, cluster, user=user, item=item, count=count, keys=keys) as rows:
         people, most = split(rows, rounds, items_per_user, seed)
@@ -73,9 +75,8 @@ def histogram(
             keys=people.keys,
             seed=people.seed,
             error=error,
-            method=method,
+            method=own,
             failure_probability=failure_probability,
-            **given(layout=layout),
         )
         rehearse(
             forecast.plan,

@@ -14,10 +14,8 @@ from linsketch.cli.common import AsJson, print_json
 
 if TYPE_CHECKING:
     from linsketch.federation.terms import Terms
-    from linsketch.plan import Plan
 
 Sum = Literal["masked", "helper"]
-LARGEST_T_CHANGE = 4.0
 
 
 def new_app(
@@ -70,7 +68,11 @@ def new_app(
         except ValueError:
             raise PlanningError(f"{plan} is no JSON.") from None
         chosen = Plan.from_json(data.get("plan", data) if isinstance(data, dict) else data)
-    chosen = _bounded(chosen, largest_t_change)
+    if largest_t_change is not None:
+        type(chosen.method).chosen(largest_t_change=largest_t_change)  # if it has the option
+        method = replace(chosen.method, largest_t_change=largest_t_change)  # type: ignore[type-var]
+        chosen = replace(chosen, method=method)
+    chosen = chosen.for_clients()
     if helper_key and secure != "helper":
         raise PlanningError("A helper's key goes with --secure helper.")
     if secure == "masked":
@@ -100,16 +102,6 @@ def new_app(
         f"\nFill in local_items in {folder / 'survey' / 'client.py'}. Then run it on a SuperLink: "
         "docs/flower.md, from 100 virtual clients on one machine to a fleet.\n"
     )
-
-
-def _bounded(plan: "Plan", largest_t_change: float | None) -> "Plan":
-    """Bound how far t may go, for methods where a server could go anywhere."""
-    options = plan.method.to_json()
-    if "largest_t_change" not in options:
-        return plan
-    change = largest_t_change or options["largest_t_change"] or LARGEST_T_CHANGE
-    method = type(plan.method).chosen(**{**options, "largest_t_change": change})
-    return replace(plan, method=method)
 
 
 def terms(

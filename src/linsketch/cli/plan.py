@@ -62,6 +62,7 @@ def plan(
         "seed": seed_bytes(seed),
         "failure_probability": failure_probability,
         "smallest_cohort": smallest_cohort,
+        "mean_items_per_user": mean_items_per_user,
         **given(method=method, sampling=sampling, layout=layout, slots_from=slots_from),
     }
     if error is None:
@@ -69,7 +70,6 @@ def plan(
             **numbers,
             threshold=threshold,
             budget=budget,
-            mean_items_per_user=mean_items_per_user,
         )
     elif threshold is None and budget is None:
         forecast = plan_histogram(**numbers, error=error)

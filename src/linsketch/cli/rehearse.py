@@ -18,7 +18,6 @@ from linsketch.population.base import People, Rows
 from linsketch.records.transcript import Transcript
 from linsketch.results.conduct import conduct
 from linsketch.results.folder import TRANSCRIPT
-from linsketch.results.items import shown
 from linsketch.results.score import truth_of
 from linsketch.securesum.local import LocalSum
 
@@ -79,12 +78,12 @@ def rehearse(
 
     def checked() -> Any:
         assert truth  # noqa: S101  # else nobody asks
-        return truth_of(truth(), population.item_totals(), cutoff)
+        return truth_of(plan.keys, truth(), population.item_totals(), cutoff)
 
     def kept() -> dict[str, Any]:
         if plan.method.lists:
             return dict(facts)
-        return {**facts, "candidates": [shown(item) for item in population.item_totals()]}
+        return {**facts, "candidates": list(map(plan.keys.to_json, population.item_totals()))}
 
     try:
         with progress(plan.rounds) as say:
@@ -101,15 +100,21 @@ def rehearse(
                 weights=secure_sum.weights if isinstance(secure_sum, LocalSum) else dict,
             )
     except KeyboardInterrupt:
-        sys.stderr.write(
-            f"\nStopped. Closed rounds are kept in {folder / TRANSCRIPT}. To go on, run the same "
-            "command again.\n"
-        )
+        sys.stderr.write(f"\nStopped. {_kept_in(folder / TRANSCRIPT)}\n")
         raise typer.Exit(130) from None
     if as_json:
         print_json(outcome.to_json())
     else:
         show(outcome, folder)
+
+
+def _kept_in(path: Path) -> str:
+    """Say what an interrupted campaign has kept."""
+    if not path.exists():
+        return "Nothing was kept."
+    with Transcript(path) as transcript:
+        closed, rounds = transcript.closed, transcript.plan.rounds
+    return f"{closed} of {rounds} rounds are kept in {path}. To go on, run the same command again."
 
 
 def _duration(seconds: float) -> str:

@@ -59,12 +59,15 @@ def run(
     of the population (users, items a user) are read off the file; a real campaign plans them.
     """
     from linsketch.cli.rehearse import rehearse, split
+    from linsketch.cli.rows import opened, refuse_cluster
     from linsketch.cli.secure import Secure
-    from linsketch.cli.source import opened, refuse_cluster
     from linsketch.errors import PlanningError
+    from linsketch.plan import method_named
     from linsketch.planner import plan_campaign
 
     chosen = Secure(secure, dropout)
+    options = given(sampling=sampling, layout=layout, slots_from=slots_from)
+    own = method_named(method or "slots").chosen(**options)  # before a long file is read
     refuse_cluster(cluster, secure)
     with opened(data, cluster, user=user, item=item, count=count, keys=keys) as rows:
         people, most = split(rows, rounds, items_per_user, seed)
@@ -81,9 +84,8 @@ def run(
             seed=people.seed,
             threshold=threshold,
             budget=budget,
-            method=method or "slots",
+            method=own,
             failure_probability=failure_probability,
-            **given(sampling=sampling, layout=layout, slots_from=slots_from),
         )
         if forecast.plan.cutoff > people.occurrences:
             raise PlanningError(

@@ -114,7 +114,7 @@ class Federation:
     def _connected(self, least: int, most: int) -> list[int]:
         """Return the nodes that can be asked.
 
-        Waits for as many as can be used; with fewer, until no more come; with too few, in vain.
+        Waits until there are as many as can be used, or until no more come, or until time is up.
         """
         start = changed = time.monotonic()
         known = -1

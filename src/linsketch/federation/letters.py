@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from linsketch.errors import PlanningError, ProtocolError
 from linsketch.federation.terms import Terms
-from linsketch.round import RoundTask
+from linsketch.round import RoundSketch, RoundTask
 
 VERSION = 2
 Kind = Literal["role", "open", "step", "masks"]
@@ -92,7 +92,7 @@ class Opening:
         """Write it for terms."""
         data = {
             "terms_id": terms.terms_id,
-            "task": self.task.to_json(terms.plan),
+            "task": RoundSketch.of(terms.plan, self.task).task_json,
             "nonce": self.nonce.hex(),
             "number": self.number,
         }

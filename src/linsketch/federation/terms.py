@@ -129,6 +129,11 @@ class Terms:
         if not isinstance(self.secure_sum, SumTerms):
             raise PlanningError("Terms: the secure sum is MaskedTerms(...) or HelperTerms(...).")
         whole_number(self, "stage_seconds", 1, 86_400)
+        if self.plan != self.plan.for_clients():
+            raise PlanningError(
+                "Terms: the plan leaves open what clients must be able to refuse (how far t may "
+                "go). Take plan.for_clients()."
+            )
         self.secure_sum.check(self.plan)
 
     @classmethod
@@ -175,6 +180,8 @@ class Terms:
     @classmethod
     def from_json(cls, data: object) -> "Terms":
         """Read terms, refusing other versions, unknown fields and impossible values."""
+        if isinstance(data, dict) and "secure_sum" not in data and {"plan", "method"} & set(data):
+            raise PlanningError("This is a plan: `linsketch new-app --plan` makes terms of it.")
         names = {"version", "plan", "secure_sum", "stage_seconds"}
         values = checked_object(data, "file of terms", names, VERSION)
         try:

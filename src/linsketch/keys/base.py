@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,14 @@ class KeySpace(ABC, Generic[Item]):
     def limbs(self) -> int:
         """Ring elements in a key."""
         return len(self.bounds)
+
+    def to_json(self, item: Item) -> Any:
+        """Return an item as JSON has it."""
+        return item
+
+    def from_json(self, value: Any) -> Any:
+        """Return the item of what JSON has; `encode` refuses what is none."""
+        return value
 
     def encode(self, items: Iterable[Item], outside: Outside = "raise") -> Encoded:
         """Turn items into keys; an item outside the domain is an error, or dropped on request."""

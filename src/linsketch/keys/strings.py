@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,14 @@ class BytesKeys(KeySpace[bytes]):
     def bounds(self) -> tuple[int, ...]:
         """What each limb of a key stays below."""
         return bit_bounds(8 * self.max_bytes + 1)
+
+    def to_json(self, item: bytes) -> str:
+        """Return the bytes in hex."""
+        return item.hex()
+
+    def from_json(self, value: Any) -> bytes:
+        """Read bytes from hex."""
+        return bytes.fromhex(value)
 
     def _reasons(self, items: Sequence[bytes]) -> list[str | None]:
         return [

@@ -1,14 +1,15 @@
 """Algorithm 4: the sampling threshold follows from the round before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from linsketch.errors import PlanningError
-from linsketch.methods.base import refuse
-from linsketch.methods.fixed import Practical
 from linsketch.methods.listing import ListedSums
+from linsketch.methods.practical import Practical
 from linsketch.plan import Plan
-from linsketch.round import RoundTask
 from linsketch.sampling import MAX_THRESHOLD, on_grid
+
+LARGEST_T_CHANGE = 4.0
 
 
 def halfway(t: float, capacity: int, keys: float) -> float:
@@ -21,7 +22,7 @@ def halfway(t: float, capacity: int, keys: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Practical):
-    """t goes halfway to what would have filled the last table.
+    """t goes halfway to what would have filled the last table; override `update` for another rule.
 
     With `largest_t_change`, t stays below that many times the first t, and t - 1 above as small a
     part of it: so a server cannot switch off what the plan samples, and clients refuse if it
@@ -37,9 +38,20 @@ class Adaptive(Practical):
         super().__post_init__()
         change = self.largest_t_change
         if change is not None:
-            if not isinstance(change, int | float) or not 1 <= change <= MAX_THRESHOLD:
-                raise PlanningError("The largest change of t is a factor of 1 or more.")
+            number = isinstance(change, int | float) and not isinstance(change, bool)
+            if not number or not 1 <= change <= MAX_THRESHOLD:
+                raise PlanningError(
+                    f"largest_t_change is a factor from 1 to {MAX_THRESHOLD:,}, not {change!r}."
+                )
             object.__setattr__(self, "largest_t_change", float(change))
+
+    def for_clients(self) -> Self:
+        """Bound how far t may go, unless the plan does so already."""
+        return replace(self, largest_t_change=self.largest_t_change or LARGEST_T_CHANGE)
+
+    def update(self, t: float, capacity: int, keys: float) -> float:
+        """Return the next t, given the capacity and the keys of the last round's table."""
+        return halfway(t, capacity, keys)
 
     def next_t(self, plan: Plan, history: ListedSums) -> float:
         """Return the t of the next round; a round without a sum changes nothing."""
@@ -48,7 +60,7 @@ class Adaptive(Practical):
         last = history.rounds[-1]
         t = last.task.sampling_threshold
         if last.task.table and last.peels:
-            t = halfway(t, last.task.table.capacity, last.estimated_keys)
+            t = self.update(t, last.task.table.capacity, last.estimated_keys)
         low, high = self.t_range(plan)
         return on_grid(min(max(t, low), high))
 
@@ -59,15 +71,6 @@ class Adaptive(Practical):
         if change is None:
             return 1.0, most
         return on_grid(1 + (t - 1) / change), on_grid(min(t * change, most))
-
-    def check(self, plan: Plan, task: RoundTask) -> None:
-        """Raise also for a t out of range."""
-        super().check(plan, task)
-        t, (low, high) = task.sampling_threshold, self.t_range(plan)
-        refuse(
-            not low <= t <= high,
-            f"The round samples with t = {t}; the plan allows {low} to {high}.",
-        )
 
     def accepted(self, plan: Plan) -> dict[str, str]:
         """Say between which t clients sample."""

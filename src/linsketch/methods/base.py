@@ -47,26 +47,29 @@ class Method(ABC, Generic[H]):
     """One way to find items. Who runs what: planner, server, client."""
 
     name: ClassVar[str]
-    interactive: ClassVar[bool] = False  # a round's task depends on the rounds before
+    interactive: ClassVar[bool] = True  # a round's task depends on the rounds before
     uses_mean: ClassVar[bool] = False  # planning asks how many items users have on average
     lists: ClassVar[bool] = True  # False: it only answers about items that it is asked about
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):
+            known = METHODS.get(cls.name, cls)
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise PlanningError(f"{known.__qualname__} is the method {cls.name!r} already.")
             METHODS[cls.name] = cls
 
     @classmethod
     def options(cls) -> list[str]:
-        """Return the names of its options."""
-        return [each.name for each in fields(cls)]  # type: ignore[arg-type]  # a dataclass
+        """Return the names of the options that can be chosen; planning fills in the others."""
+        return [each.name for each in fields(cls) if not each.metadata.get("planned")]  # type: ignore[arg-type]  # a dataclass
 
     @classmethod
     def chosen(cls, **options: Any) -> Self:
-        """Return the method with some of its options chosen; refuse what it does not have."""
-        if unknown := sorted(set(options) - set(cls.options())):
+        """Return the method with options; refuse those that it does not have, or that it plans."""
+        if wrong := sorted(set(options) - set(cls.options())):
             has = ", ".join(cls.options()) or "none"
-            raise PlanningError(f"{cls.name} has no option {unknown[0]!r}. It has: {has}.")
+            raise PlanningError(f"{cls.name} has no option {wrong[0]!r} to choose. It has: {has}.")
         return cls(**options)
 
     def to_json(self) -> dict[str, Any]:
@@ -76,10 +79,17 @@ class Method(ABC, Generic[H]):
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read the options of a plan, all of them."""
-        checked_names(data, f"method {cls.name}", set(cls.options()))
+        checked_names(data, f"method {cls.name}", {each.name for each in fields(cls)})  # type: ignore[arg-type]  # a dataclass
         return cls(**data)
 
-    # Run by whoever plans.
+    def check_plan(self, plan: Plan) -> None:
+        """Raise `PlanningError` if planning has not been finished, or cannot be as it is."""
+
+    def for_clients(self) -> Self:
+        """Return the method with a bound on all that a server could otherwise ask at will."""
+        return self
+
+    # Run by the planner.
 
     @abstractmethod
     def plan(self, brief: Brief) -> Plan:
@@ -126,6 +136,10 @@ class Method(ABC, Generic[H]):
     def read(self, plan: Plan, task: RoundTask, sums: Sequence[Contribution]) -> Round:
         """Read the sums of a round, one a group."""
         return read_sums(plan, task, sums)
+
+    def found(self, history: H) -> set[Any]:
+        """Return the heavy hitters so far, without their counts."""
+        return {line.item for line in self.heavy_hitters(history, "scale", ())}
 
     @abstractmethod
     def heavy_hitters(
@@ -175,6 +189,11 @@ class Method(ABC, Generic[H]):
     def left_out(self) -> str:
         """What a list of heavy hitters leaves out."""
         return "Items below the threshold are left out"
+
+
+def planned(default: Any) -> Any:
+    """Return a field that planning fills in."""
+    return field(default=default, metadata={"planned": True})
 
 
 def largest_first(found: Iterable[Estimate]) -> list[Estimate]:

@@ -10,7 +10,7 @@ from linsketch.arrays import Estimates, Uint64s
 from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.history import Estimate, FailedRounds, History, Round
-from linsketch.methods.base import Method, refuse
+from linsketch.methods.base import Method, planned, refuse
 from linsketch.methods.fixed import Fixed
 from linsketch.methods.sketches import (
     MOST_ROWS,
@@ -46,7 +46,7 @@ class Medians(History):
 
     def totals(self, keys: Uint64s) -> Estimates:
         """Add up the medians of all rounds."""
-        if keys is not self._asked:
+        if not np.array_equal(keys, self._asked):
             self._asked, self._totals, self._counted = keys, np.zeros(len(keys)), 0
         for round_, vector in sketch_sums(self.rounds[self._counted :]).items():
             sketch = self._method.sketch(self.plan, round_)
@@ -60,14 +60,20 @@ class CountMedian(Method[Medians]):
     """It lists nothing by itself: it must be asked about every item (`candidates`)."""
 
     name = "count-median"
+    interactive = False
     lists = False
 
     rows: int = 7
-    width: int = 0  # chosen by the planner
+    width: int = planned(0)
 
     def __post_init__(self) -> None:
         whole_number(self, "rows", 1, MOST_ROWS)
         whole_number(self, "width", 0, MOST_WIDTH)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise for a sketch without counters."""
+        if not self.width:
+            raise PlanningError("A plan with count-median has a width of 1 or more.")
 
     def sketch(self, scope: Scope, round_: int) -> CountSketch:
         """Return the sketch of a round: all hashes are fresh."""

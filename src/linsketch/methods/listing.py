@@ -53,7 +53,7 @@ class Listed:
         reached: Mask = self.estimates >= self.plan.cutoff
         return reached
 
-    def chosen(self, which: Mask) -> list[Estimate]:
+    def lines(self, which: Mask) -> list[Estimate]:
         """Return the items of some keys, the largest first."""
         rows, rounds = np.flatnonzero(which), self.seen.rounds_of(which)
         stderr = np.sqrt(self.variances[rows]).tolist()
@@ -68,7 +68,7 @@ class Listed:
 
     def everything(self) -> list[Estimate]:
         """Return all items."""
-        return self.chosen(np.ones(len(self.keys), bool))
+        return self.lines(np.ones(len(self.keys), bool))
 
 
 class ListingHistory(History, ABC):

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from linsketch.arrays import Mask
 from linsketch.errors import PlanningError
 from linsketch.history import Estimate, FailedRounds, Round
-from linsketch.methods.base import Forecast
-from linsketch.methods.listing import ListedSums
+from linsketch.methods.base import Forecast, planned
+from linsketch.methods.listing import Listed, ListedSums
 from linsketch.methods.proofs import (
     PrintedConstants,
     heavy_constants,
@@ -42,7 +43,8 @@ class Proven(WithSketch, SampledMethod[ListedSums], ListingMethod):
 
     name = "proven"
 
-    repetitions: int = 1
+    repetitions: int = planned(1)
+    table_failure_probability: float = planned(0.01)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,16 +114,12 @@ class Proven(WithSketch, SampledMethod[ListedSums], ListingMethod):
         method = replace(listing, sketch_rows=rows, sketch_width=width)
         return brief.plan(method, needed + -(-method.sketch_bits(brief) // 8))
 
-    def heavy_hitters(
-        self,
-        history: ListedSums,
-        failed: FailedRounds,
-        candidates: Iterable[Any],
-    ) -> list[Estimate]:
-        """Return what most repetitions saw."""
-        found = history.listed(failed)
-        majority = 2 * history.votes >= self.repetitions
-        return found.chosen(majority if self.sampling_threshold > 1 else found.heavy)
+    def heavy(self, history: ListedSums, found: Listed) -> Mask:
+        """Tell which keys most repetitions saw."""
+        if self.sampling_threshold == 1:
+            return found.heavy
+        majority: Mask = 2 * history.votes >= self.repetitions
+        return majority
 
     def histogram(
         self, history: ListedSums, failed: FailedRounds, candidates: Iterable[Any]

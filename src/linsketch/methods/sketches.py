@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from linsketch.arrays import Estimates
+from linsketch.errors import PlanningError
 from linsketch.history import Estimate, Round
-from linsketch.methods.base import largest_first
-from linsketch.plan import Scope
+from linsketch.methods.base import largest_first, planned
+from linsketch.plan import Plan, Scope
 from linsketch.rings import RingVector
 from linsketch.sketch.countsketch import CountSketch
 from linsketch.sketch.hybrid import HybridSketch
@@ -23,13 +24,18 @@ MOST_ROWS, MOST_WIDTH = 1000, 2**32 - 1
 class WithSketch:
     """A method with the sketch of Algorithm 3 beside it, or without one (0 rows)."""
 
-    sketch_rows: int = 0
-    sketch_width: int = 0
+    sketch_rows: int = planned(0)
+    sketch_width: int = planned(0)
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # of the method
         whole_number(self, "sketch_rows", 0, MOST_ROWS)
         whole_number(self, "sketch_width", 0, MOST_WIDTH)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise unless the sketch has rows and a width, or neither."""
+        if bool(self.sketch_rows) != bool(self.sketch_width):
+            raise PlanningError("A plan's sketch has rows and a width, or neither.")
 
     def hybrid(self, scope: Scope) -> HybridSketch:
         """Return the sketch of all rounds."""

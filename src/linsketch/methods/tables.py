@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, get_args
 
+from linsketch.arrays import Mask
 from linsketch.errors import PlanningError
 from linsketch.hashing import Seeds
 from linsketch.history import Estimate, FailedRounds, Round
 from linsketch.keys import KeySpace
-from linsketch.methods.base import Method, refuse
-from linsketch.methods.listing import ListedSums, ListingHistory
+from linsketch.methods.base import Method, planned, refuse
+from linsketch.methods.listing import Listed, ListedSums, ListingHistory
 from linsketch.plan import Brief, Plan, Scope
 from linsketch.round import Parts, RoundTask, TableShape
 from linsketch.sampling import (
@@ -29,7 +30,7 @@ from linsketch.validation import one_of, probability
 
 L = TypeVar("L", bound=ListingHistory)
 RELATIVE_ERROR = 0.25  # of an item at the threshold, where the planner is free to choose
-LEAST_THRESHOLD = 2  # that is chosen by itself: a list from 1 on shows what single people have
+LEAST_THRESHOLD = 2  # of a planner's choice: a list from 1 on shows what single people have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +137,18 @@ class TableMethod(Method[L]):
     def heavy_hitters(
         self, history: L, failed: FailedRounds, candidates: Iterable[Any]
     ) -> list[Estimate]:
-        """Return estimates of at least the threshold (section 7)."""
+        """Return the heavy keys' items."""
         found = history.listed(failed)
-        return found.chosen(found.heavy)
+        return found.lines(self.heavy(history, found))
+
+    def found(self, history: L) -> set[Any]:
+        """Return the heavy hitters so far, without their counts."""
+        found = history.listed("scale")
+        return set(history.plan.keys.decode(found.keys[self.heavy(history, found)]))
+
+    def heavy(self, history: L, found: Listed) -> Mask:
+        """Tell which keys are heavy: those with an estimate of at least the threshold."""
+        return found.heavy
 
     def histogram(
         self, history: L, failed: FailedRounds, candidates: Iterable[Any]
@@ -177,7 +187,9 @@ class TableMethod(Method[L]):
 
 @dataclass(frozen=True, kw_only=True)
 class ListingMethod(TableMethod[ListedSums]):
-    """Methods whose counts are what the tables listed."""
+    """Methods whose counts are what the tables listed; one t for all rounds, unless they adapt."""
+
+    interactive = False
 
     def history(self, plan: Plan) -> ListedSums:
         """Keep the sums of what was listed."""
@@ -193,13 +205,17 @@ class ListingMethod(TableMethod[ListedSums]):
         """Return the sampling threshold of the next round."""
         return self.sampling_threshold
 
+    def t_range(self, plan: Plan) -> tuple[float, float]:
+        """Return between which thresholds rounds may sample."""
+        return self.sampling_threshold, self.sampling_threshold
+
     def check(self, plan: Plan, task: RoundTask) -> None:
-        """Raise also for a t that is not the plan's."""
+        """Raise also for a t out of range."""
         super().check(plan, task)
-        own, t = self.sampling_threshold, task.sampling_threshold
+        t, (low, high) = task.sampling_threshold, self.t_range(plan)
         refuse(
-            t != own and not self.interactive,
-            f"The plan samples with t = {own}, the task with {t}.",
+            not low <= t <= high,
+            f"The round samples with t = {t}; the plan allows {low} to {high}.",
         )
 
     def stderr(self, plan: Plan) -> float | None:
@@ -214,7 +230,7 @@ class ListingMethod(TableMethod[ListedSums]):
 class SampledMethod(TableMethod[L]):
     """Methods whose users sample: with t in every round, or in the first one."""
 
-    sampling_threshold: float = 1.0  # chosen by the planner
+    sampling_threshold: float = planned(1.0)
     sampling: Sampling = "threshold"
 
     def __post_init__(self) -> None:
@@ -255,7 +271,7 @@ def practical_threshold(scope: Scope, t: float) -> int:
 
 
 def threshold_of(method: Method[Any], brief: Brief) -> int | None:
-    """Return the threshold that was asked for; refuse an error, and neither a budget."""
+    """Return the threshold, None if it follows from the budget; raise unless one is given."""
     if brief.error is not None:
         raise PlanningError(
             f"{method.name} finds heavy hitters: give a threshold or a budget. For a histogram "

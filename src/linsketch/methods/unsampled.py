@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from linsketch.errors import PlanningError
+from linsketch.methods.base import planned
 from linsketch.methods.tables import ListingMethod, useful_capacity
 from linsketch.plan import Brief, Plan
 
@@ -12,6 +13,8 @@ class Unsampled(ListingMethod):
     """Exact counts: all tables decode with probability at least 1 - failure_probability."""
 
     name = "unsampled"
+
+    table_failure_probability: float = planned(0.01)
 
     def plan(self, brief: Brief) -> Plan:
         """Plan tables for all keys of a round, unless a budget says otherwise."""

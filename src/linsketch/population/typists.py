@@ -18,7 +18,7 @@ def typists(rounds: int, users_per_round: int, seed: bytes) -> Population:
     try:
         from wordfreq import get_frequency_dict
     except ImportError:
-        raise DataError("The demo needs a word list: pip install 'linsketch[demo]'.") from None
+        raise DataError("The demo needs a word list: pip install '.[demo]' in a clone.") from None
     frequencies = {
         word: frequency
         for word, frequency in get_frequency_dict("en", "large").items()

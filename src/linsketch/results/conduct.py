@@ -1,6 +1,5 @@
 """One host for all campaigns: transcript, journal, progress and report, in a folder."""
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,11 @@ from linsketch.results.folder import TRANSCRIPT, write_outcome
 from linsketch.results.journal import Journal
 from linsketch.results.outcome import Outcome, outcome_in
 
+try:
+    import fcntl
+except ImportError:  # not on this platform: nothing keeps a second run out
+    fcntl = None  # type: ignore[assignment]
+
 _OTHER = {"data": "from other data", "secure_sum": "with another secure sum"}
 
 
@@ -32,10 +36,12 @@ def conduct(
     failed: FailedRounds = "scale",
     truth: Callable[[], Any] | None = None,
     weights: Callable[[], Mapping[str, int]] = dict,
+    on_failure: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
     """Run what is left of a campaign; write what came out beside its transcript.
 
-    A campaign that cannot go on leaves the outcome of its closed rounds. `bound_to` are facts that
+    A campaign that cannot go on leaves the outcome of its closed rounds, and tells `on_failure` of
+    it. `bound_to` are facts that
     it cannot be resumed with other values of, `facts` others that a new transcript keeps. `say` is
     given lines, and how many rounds are closed. `truth` is asked for once, at the end, and kept;
     `weights` are the bytes of the secure sum.
@@ -43,8 +49,9 @@ def conduct(
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder), _opened(folder, plan, bound_to, facts) as transcript:
         if transcript.closed:
-            text = f"Going on after round {transcript.closed} of {plan.rounds}."
-            say(text, transcript.closed)
+            done = transcript.closed == plan.rounds
+            going = f"Going on after round {transcript.closed} of {plan.rounds}."
+            say("All rounds are closed already." if done else going, transcript.closed)
         journal = Journal(log)
         try:
             server = campaign.run(
@@ -57,7 +64,9 @@ def conduct(
             raise  # the disk will take no page either
         except Exception:
             if transcript.closed:
-                write_outcome(folder, outcome_in(transcript, failed, check=False))
+                known = outcome_in(transcript, failed, check=False)
+                write_outcome(folder, known)
+                on_failure(known)
             raise
         if weighed := weights():
             transcript.keep_fact("secure_sum_bytes", weighed)
@@ -74,9 +83,12 @@ def _alone(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataError(f"Another run is at work in {folder}.") from None
+        except OSError:
+            pass  # a file system without locks: the transcript still refuses a round twice
         yield
     finally:
         os.close(handle)
@@ -93,15 +105,16 @@ def _opened(
     if not path.exists():
         for name in ("report.html", "result.json"):
             if (folder / name).exists():
-                raise DataError(f"{folder} holds a {name} of something else. Take another folder.")
+                raise DataError(f"{folder} holds a {name} of something else. Take another --out.")
         return Transcript.create(path, plan, {**bound_to, **facts()})
     transcript = Transcript(path)
     if transcript.plan != plan:
         raise DataError(
             f"{path} belongs to another plan ({transcript.plan.plan_id[:12]}, not "
-            f"{plan.plan_id[:12]}). Take another folder."
+            f"{plan.plan_id[:12]}). Take another folder with --out."
         )
     for name, value in bound_to.items():
         if transcript.fact(name) != value:
-            raise DataError(f"{path} was made {_OTHER[name]}. Take another folder.")
+            how = _OTHER.get(name, f"with another {name}")
+            raise DataError(f"{path} was made {how}. Take another folder with --out.")
     return transcript

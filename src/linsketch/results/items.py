@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from linsketch.history import Estimate
-from linsketch.keys import BytesKeys, KeySpace
+from linsketch.keys import KeySpace
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Found:
     true_count: int | None = None  # after the bound; None: not checked, or too small to be kept
 
     @classmethod
-    def of(cls, line: Estimate) -> "Found":
+    def of(cls, line: Estimate, keys: KeySpace[Any]) -> "Found":
         """Return the line of an estimate."""
-        rounds = len(line.rounds)
-        return cls(shown(line.item), line.estimate, line.stderr, rounds, line.suspect)
+        item, rounds = keys.to_json(line.item), len(line.rounds)
+        return cls(item, line.estimate, line.stderr, rounds, line.suspect)
 
     def to_json(self, checked: bool) -> dict[str, Any]:
         """Return a JSON object, with the true count if there was a check."""
@@ -30,13 +30,3 @@ class Found:
         if not checked:
             del values["true_count"]
         return values
-
-
-def shown(item: Any) -> Any:
-    """Return an item as JSON has it: bytes in hex."""
-    return item.hex() if isinstance(item, bytes) else item
-
-
-def as_item(keys: KeySpace[Any], text: Any) -> Any:
-    """Undo `shown`."""
-    return bytes.fromhex(text) if isinstance(keys, BytesKeys) else text

@@ -12,7 +12,7 @@ from linsketch import markup
 from linsketch.history import FailedRounds, Round
 from linsketch.plan import Plan
 from linsketch.records.transcript import Transcript
-from linsketch.results.items import Found, as_item
+from linsketch.results.items import Found
 from linsketch.results.score import HeavyTruth, HistogramTruth, score
 from linsketch.server import Server
 from linsketch.sketch.slices import WHOLE
@@ -63,13 +63,13 @@ class RoundFacts:
 
 @dataclass(frozen=True)
 class SumFacts:
-    """Which secure sum a campaign ran through, and what it weighed; 0 bytes: not measured."""
+    """Which secure sum a campaign ran through, and the bytes of a client; None: not measured."""
 
     protocol: str = "clear"
     dropout: float = 0.0
-    vector_bytes: int = 0
-    up_bytes: int = 0
-    down_bytes: int = 0
+    vector_bytes: int | None = None
+    up_bytes: int | None = None
+    down_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -168,9 +168,9 @@ def outcome_of(
     plan, asked = server.plan, list(candidates)
     secure_sum = secure_sum or SumFacts()
     answer = server.heavy_hitters if plan.error is None else server.histogram
-    found = items = [Found.of(line) for line in answer(failed, asked)]
+    found = items = [Found.of(line, plan.keys) for line in answer(failed, asked)]
     if everything:
-        items = [Found.of(line) for line in server.histogram(failed, asked)]
+        items = [Found.of(line, plan.keys) for line in server.histogram(failed, asked)]
     elif plan.error is not None:
         items = [line for line in found if line.estimate >= plan.error]
     if truth:
@@ -201,7 +201,6 @@ def outcome_in(
 
     `check` compares with the truth, if the transcript has it. `server` saves decoding it again.
     """
-    keys = transcript.plan.keys
     return outcome_of(
         server or transcript.server(),
         failed,
@@ -209,7 +208,7 @@ def outcome_in(
         secure_sum=SumFacts(
             **(transcript.fact("secure_sum") or {}), **(transcript.fact("secure_sum_bytes") or {})
         ),
-        candidates=[as_item(keys, text) for text in transcript.fact("candidates") or ()],
+        candidates=map(transcript.plan.keys.from_json, transcript.fact("candidates") or ()),
         truth=transcript.fact("truth") if check else None,
         everything=everything,
     )

@@ -65,7 +65,7 @@ def _facts(outcome: Outcome) -> str:
         (f"{outcome.words_per_user_round:,}", "16-bit words"),
         (
             f"{outcome.down_bytes_per_user_round:,}",
-            "bytes to a user: the task, the items it names",
+            "bytes to a user: the task",
         ),
     ]
     if up := outcome.secure_sum.up_bytes:

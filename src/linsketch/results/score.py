@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from linsketch.keys import KeySpace
 from linsketch.plan import Plan
-from linsketch.results.items import Found, shown
+from linsketch.results.items import Found
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class HistogramTruth:
 
 
 def truth_of(
-    before: Mapping[Any, int], after: Mapping[Any, int], cutoff: int
+    keys: KeySpace[Any], before: Mapping[Any, int], after: Mapping[Any, int], cutoff: int
 ) -> dict[str, list[list[Any]]]:
     """Return what a check needs to know of the truth before and after the bound on items.
 
@@ -52,7 +53,11 @@ def truth_of(
     of them.
     """
     return {
-        name: [[shown(item), int(count)] for item, count in totals.items() if 10 * count >= cutoff]
+        name: [
+            [keys.to_json(item), int(count)]
+            for item, count in totals.items()
+            if 10 * count >= cutoff
+        ]
         for name, totals in (("before", before), ("after", after))
     }
 

@@ -17,6 +17,7 @@ from linsketch.federation.letters import Answer
 from linsketch.federation.terms import Terms
 from linsketch.results.conduct import conduct
 from linsketch.results.lines import summary
+from linsketch.results.outcome import Outcome
 
 _PULL = 0.5  # seconds between looks at the SuperLink
 _log = logging.getLogger("flwr")
@@ -85,6 +86,10 @@ def server_app(terms: Path) -> ServerApp:
 def _conduct(terms: Terms, grid: Grid, config: Mapping[str, Any]) -> None:
     folder, log = Path(str(config["out"])).absolute(), str(config.get("log-json", ""))
     _log.info("linsketch: plan %s, terms %s", terms.plan.plan_id[:12], terms.terms_id)
+
+    def show(outcome: Outcome) -> None:
+        summary(outcome, folder, _log.info, _log.warning)
+
     outcome = conduct(
         folder,
         terms.plan,
@@ -99,8 +104,9 @@ def _conduct(terms: Terms, grid: Grid, config: Mapping[str, Any]) -> None:
         bound_to={"secure_sum": {"protocol": terms.secure_sum.name, "dropout": 0.0}},
         log=Path(log) if log else None,
         say=lambda text, _: _log.info("%s", text),
+        on_failure=show,
     )
-    summary(outcome, folder, _log.info, _log.warning)
+    show(outcome)
 
 
 def _number(config: Mapping[str, Any], name: str, default: int) -> int:

@@ -22,11 +22,11 @@ from linsketch.sampling import Sampling, sampling_variance
 from linsketch.sketch.slices import WHOLE, Slice, slice_places
 from linsketch.sketch.slots import SlotSketch
 
-_SUSPECT = 4.75  # standard deviations of a normal: once in a million
-_SUSPECT_ROUNDS = 3  # of slots, that it takes
-_DRIFT = 3.0  # times the usual misfit, over all slots of a round
-_MOST = 25.0  # that one slot adds to it: no single one makes a drift
-_SLOTS = 16  # that it takes to tell
+_SUSPECT = 4.75  # a key is suspect beyond so many standard deviations: once in a million
+_SUSPECT_ROUNDS = 3  # and only after so many rounds with a slot
+_DRIFT = 3.0  # an epoch ends when the slots of a round misfit so many times more than usual
+_MOST = 25.0  # one slot adds no more than this to a round's misfit: no single one makes a drift
+_SLOTS = 16  # a round with fewer slots cannot end an epoch
 LEARNED = 64  # slots, all rounds together, after which the usual misfit is known
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from linsketch.errors import PlanningError
 from linsketch.history import Estimate, FailedRounds
 from linsketch.methods.base import largest_first, refuse
 from linsketch.methods.proofs import sketch_shape
@@ -35,7 +36,6 @@ class Slots(WithSketch, SampledMethod[Evidence]):
     """
 
     name = "slots"
-    interactive = True
     uses_mean = True
 
     sampling: Sampling = "binomial"
@@ -48,6 +48,12 @@ class Slots(WithSketch, SampledMethod[Evidence]):
         whole_number(self, "slots_from", 0, 10**18)
         whole_number(self, "most_slots", 0, 10**9)
         whole_number(self, "smallest_slice", 1, WHOLE)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise for a plan that names items which nobody has shown."""
+        super().check_plan(plan)
+        if not self.slots_from:
+            raise PlanningError("A plan with slots names an item after 1 occurrence or more.")
 
     # Planning.
 
@@ -190,7 +196,7 @@ class Slots(WithSketch, SampledMethod[Evidence]):
     def accepted(self, plan: Plan) -> dict[str, str]:
         """Say what is named to clients."""
         names = f"items seen {self.slots_from:,} times, at most {self.most_slots:,}"
-        return {**super().accepted(plan), "named to clients": names}
+        return {"sampling": "slots, t is the server's choice", "named to clients": names}
 
     @property
     def also_seen(self) -> str:

@@ -58,5 +58,6 @@ def _check_workers(client: Client) -> None:
     if others:
         raise ClusterError(
             f"Workers have linsketch {', '.join(map(str, others))}, this machine has "
-            f"{linsketch.__version__}. Install the same everywhere: pip install 'linsketch[dask]'."
+            f"{linsketch.__version__}. Install the same everywhere: pip install '.[dask]' in a "
+            "clone."
         )

@@ -39,7 +39,7 @@ def opened(
         from linsketch.population import dask
     except ImportError as error:
         raise ClusterError(
-            f"--cluster needs Dask ({error}): pip install 'linsketch[dask]'."
+            f"--cluster needs Dask ({error}): pip install '.[dask]' in a clone."
         ) from None
     logging.getLogger("distributed.client").setLevel("CRITICAL")  # the error says it in a line
     with dask.connected(cluster):
