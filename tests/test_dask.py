@@ -367,7 +367,25 @@ def test_front_door(cluster: LocalCluster, folder: Path, method: str, tmp_path: 
     assert sums(there / "transcript.sqlite") == sums(here / "transcript.sqlite")
     again = RUN.invoke(app, command(folder, *on_cluster, "--out", here))
     assert again.exit_code == 0, again.output
-    assert "Going on after round 3 of 3" in again.stderr
+    assert "All rounds are closed already" in again.stderr
+
+
+def test_histograms_on_a_cluster(cluster: LocalCluster, folder: Path, tmp_path: Path) -> None:
+    """`linsketch histogram` says on a cluster what it says on one machine."""
+    rows().write_parquet(tmp_path / "rows.parquet")
+    columns = ["--user", "who", "--item", "what", "--count", "times"]
+    options = ["--rounds", "3", "--error", "9", "--items-per-user", "6", "--check", "--json"]
+    said: list[Any] = []
+    for data, *where in (
+        (tmp_path / "rows.parquet",),
+        (folder, "--cluster", cluster.scheduler_address),
+    ):
+        out = ["--out", str(tmp_path / str(len(said)))]
+        done = RUN.invoke(app, ["histogram", str(data), *columns, *options, *where, *out])
+        assert done.exit_code == 0, done.output
+        said.append(json.loads(done.stdout)["histogram"])
+    assert said[0] == said[1]
+    assert said[0]
 
 
 def test_interrupt(cluster: LocalCluster, tmp_path: Path) -> None:
