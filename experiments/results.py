@@ -82,7 +82,7 @@ def figure(results: Results, out: Path, runs: int, workers: int, caption: str) -
         "",
         f"Written by `python -m experiments results` ({runs} runs a point). {caption}",
         "",
-        "## Uint64s for a level of F1 (R = 30, τ = 50, M = 10,000)",
+        "## Words for a level of F1 (R = 30, τ = 50, M = 10,000)",
         "",
         "| method | F1 ≥ 0.8 | F1 ≥ 0.9 | F1 ≥ 0.95 |",
         "|---|---:|---:|---:|",

@@ -39,7 +39,7 @@ def entry_named(name: str) -> int:
 
 
 def test_words_are_cut_to_three_characters(words: str) -> None:
-    """Uint64s with fewer characters, or others than the paper's, are left out."""
+    """Words with fewer characters, or others than the paper's, are left out."""
     distribution = Distribution.read(Path(words))
     assert len(distribution.items) <= 8**3
     assert distribution.cumulative[-1] == 1.0
