@@ -1,7 +1,5 @@
 """Measure encode and peel against a yardstick in the same run; write docs/benchmarks.md.
 
-The README's table is written along with it.
-
 Command: make bench. Run time: about 2 minutes. Expect ratios of about 0.6, 1.2 and 1.0 for
 encode and 0.15, 0.6 and 0.5 for peel at 10**5, 10**6 and 10**7 keys.
 
@@ -12,7 +10,6 @@ runs on one thread, through the public API, best of five.
 
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,7 +27,6 @@ from linsketch.kernels.integers import mix, scale
 from linsketch.sketch.sizing import Hashing
 
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
-README = PAGE.parents[1] / "README.md"
 TARGETS = {10**5: (0.55, 0.10), 10**6: (0.75, 0.25), 10**7: (0.65, 0.22)}
 IMPORT = "import time; t = time.perf_counter(); import linsketch; print(time.perf_counter() - t)"
 FIRST_LIST = """
@@ -186,8 +182,8 @@ def main() -> None:
         "Written by `make bench` (`bench/speed.py`); one thread, best of five in one run, through",
         "the public API. Counts are geometric with mean 3.3, keys below 2⁶⁰ in the compact layout.",
         "The yardstick adds four uint64 at hashed addresses over a table of as many bytes, without",
-        "prefetch; a ratio is k · keys/s over its updates/s. In parentheses what the first",
-        "release set out to reach. Machines differ and are noisy: compare ratios, not times.",
+        "prefetch; a ratio is k · keys/s over its updates/s. In parentheses the",
+        "targets. Machines differ and are noisy: compare ratios, not times.",
         "",
         f"| {header} |",
         "|" + "---:|" * len(rows[0]),
@@ -216,11 +212,6 @@ def main() -> None:
         f"{platform.machine()}.",
     ]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    table = re.compile(r"\| keys \| k, hashing \| cells a key .*?\n\n", re.DOTALL)
-    readme = README.read_text(encoding="utf-8")
-    start, stop = next(table.finditer(readme)).span()
-    measured = next(table.finditer(PAGE.read_text(encoding="utf-8"))).group()
-    README.write_text(readme[:start] + measured + readme[stop:], encoding="utf-8")
     Console().print(Markdown(PAGE.read_text(encoding="utf-8")))
 
 
