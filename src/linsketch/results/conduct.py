@@ -41,10 +41,9 @@ def conduct(
     """Run what is left of a campaign; write what came out beside its transcript.
 
     A campaign that cannot go on leaves the outcome of its closed rounds, and tells `on_failure` of
-    it. `bound_to` are facts that
-    it cannot be resumed with other values of, `facts` others that a new transcript keeps. `say` is
-    given lines, and how many rounds are closed. `truth` is asked for once, at the end, and kept;
-    `weights` are the bytes of the secure sum.
+    it. A transcript with other facts than `bound_to` is refused; `facts` are more that a new one
+    keeps. `say` is given lines, and how many rounds are closed. `truth` is asked for once, at the
+    end, and kept; `weights` are the bytes of the secure sum.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder), _opened(folder, plan, bound_to, facts) as transcript:
